@@ -1,0 +1,190 @@
+use super::*;
+
+const COUNT: u64 = 500;
+
+fn case(data_type: DataType, reduction: Reduction) -> Case {
+    Case { collective: Collective::AllReduce, data_type, reduction, count: COUNT }
+}
+
+/// Memory aligned for every type.
+fn buffer(case: &Case) -> Vec<u64> {
+    vec![0; case.bytes().div_ceil(8) as usize]
+}
+
+fn bytes_of<'a>(case: &Case, words: &'a mut [u64]) -> &'a mut [u8] {
+    &mut words.as_mut_bytes()[..case.bytes() as usize]
+}
+
+/// Folds with the arithmetic of the type itself, rounding after every step, in the given order.
+trait Arithmetic: Number + PartialOrd {
+    fn add(self, other: Self) -> Self;
+    fn multiply(self, other: Self) -> Self;
+    fn divide(self, by: u32) -> Self;
+}
+
+macro_rules! arithmetic {
+    ($($type:ty, $add:expr, $multiply:expr, $divide:expr;)*) => {$(
+        impl Arithmetic for $type {
+            fn add(self, other: Self) -> Self { $add(self, other) }
+            fn multiply(self, other: Self) -> Self { $multiply(self, other) }
+            fn divide(self, by: u32) -> Self { $divide(self, by) }
+        }
+    )*};
+}
+arithmetic! {
+    i8, i8::wrapping_add, i8::wrapping_mul, |a, by| (i64::from(a) / i64::from(by)) as i8;
+    u8, u8::wrapping_add, u8::wrapping_mul, |a, by| (i64::from(a) / i64::from(by)) as u8;
+    i32, i32::wrapping_add, i32::wrapping_mul, |a, by| a / by as i32;
+    i64, i64::wrapping_add, i64::wrapping_mul, |a, by| a / i64::from(by);
+    f32, |a, b| a + b, |a, b| a * b, |a, by| a / by as f32;
+    f64, |a, b| a + b, |a, b| a * b, |a, by| a / f64::from(by);
+    f16, |a, b| a + b, |a, b| a * b, |a, by| a / f16::from_f32(by as f32);
+    bf16, |a, b| a + b, |a, b| a * b, |a, by| a / bf16::from_f32(by as f32);
+}
+
+fn fold<T: Arithmetic>(reduction: Reduction, ranks: u32, values: impl Iterator<Item = T>) -> T {
+    let divide_first = |value: T| match reduction {
+        Reduction::Avg if T::FLOAT => value.divide(ranks),
+        _ => value,
+    };
+    let folded = values.map(divide_first).reduce(|a, b| match reduction {
+        Reduction::Sum | Reduction::Avg => a.add(b),
+        Reduction::Prod => a.multiply(b),
+        Reduction::Min => {
+            if b < a {
+                b
+            } else {
+                a
+            }
+        }
+        Reduction::Max => {
+            if b > a {
+                b
+            } else {
+                a
+            }
+        }
+    });
+    match (reduction, folded.expect("a group has a rank")) {
+        (Reduction::Avg, sum) if !T::FLOAT => sum.divide(ranks),
+        (_, folded) => folded,
+    }
+}
+
+/// Reduces as a library would, forwards or backwards.
+fn reduce<T: Arithmetic>(case: &Case, ranks: u32, backwards: bool, result: &mut [u8]) {
+    let inputs = Inputs::new::<T>(case, ranks);
+    let result = <[T]>::mut_from_bytes(result).unwrap();
+    for (index, element) in result.iter_mut().enumerate() {
+        let order = (0..ranks).map(|i| if backwards { ranks - 1 - i } else { i });
+        let values = order.map(|rank| T::from_whole(inputs.value(rank, index as u64)));
+        *element = fold(case.reduction, ranks, values);
+    }
+}
+
+fn reduce_any(case: &Case, ranks: u32, backwards: bool, result: &mut [u8]) {
+    match case.data_type {
+        DataType::F32 => reduce::<f32>(case, ranks, backwards, result),
+        DataType::F64 => reduce::<f64>(case, ranks, backwards, result),
+        DataType::F16 => reduce::<f16>(case, ranks, backwards, result),
+        DataType::BF16 => reduce::<bf16>(case, ranks, backwards, result),
+        DataType::I8 => reduce::<i8>(case, ranks, backwards, result),
+        DataType::I32 => reduce::<i32>(case, ranks, backwards, result),
+        DataType::I64 => reduce::<i64>(case, ranks, backwards, result),
+        DataType::U8 => reduce::<u8>(case, ranks, backwards, result),
+    }
+}
+
+#[test]
+fn every_reduction_of_every_type_is_exact_in_any_order() {
+    for data_type in DataType::ALL {
+        for reduction in Reduction::ALL {
+            let case = case(data_type, reduction);
+            for ranks in [1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 32, 63, 64] {
+                let (mut there, mut back) = (buffer(&case), buffer(&case));
+                reduce_any(&case, ranks, false, bytes_of(&case, &mut there));
+                reduce_any(&case, ranks, true, bytes_of(&case, &mut back));
+                let at = format!("{data_type} {reduction} over {ranks}");
+                assert_eq!(there, back, "{at}");
+                assert_eq!(first_wrong(&case, ranks, bytes_of(&case, &mut there)), None, "{at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_any_element_is_found_where_it_is() {
+    for data_type in DataType::ALL {
+        for reduction in Reduction::ALL {
+            let case = case(data_type, reduction);
+            let mut words = buffer(&case);
+            reduce_any(&case, 4, false, bytes_of(&case, &mut words));
+            let size = data_type.size();
+            for index in [0, 1, COUNT / 2, COUNT - 1] {
+                let result = bytes_of(&case, &mut words);
+                let highest = index as usize * size + size - 1;
+                result[highest] ^= 0x40;
+                let wrong = first_wrong(&case, 4, result).expect("it was changed");
+                assert_eq!(wrong.index, index, "{data_type} {reduction}");
+                assert_ne!(wrong.expected, wrong.found);
+                result[highest] ^= 0x40;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rank_left_out_or_counted_twice_is_found() {
+    for data_type in DataType::ALL {
+        for reduction in [Reduction::Sum, Reduction::Prod, Reduction::Avg] {
+            let case = case(data_type, reduction);
+            let mut words = buffer(&case);
+            reduce_any(&case, 4, false, bytes_of(&case, &mut words));
+            // Checked as if one more rank, or one less, had taken part.
+            for ranks in [3, 5] {
+                let wrong = first_wrong(&case, ranks, bytes_of(&case, &mut words));
+                assert!(wrong.is_some(), "{data_type} {reduction}");
+            }
+        }
+    }
+}
+
+#[test]
+fn inputs_differ_by_rank_and_by_element() {
+    for data_type in DataType::ALL {
+        let case = case(data_type, Reduction::Sum);
+        let (mut a, mut b) = (buffer(&case), buffer(&case));
+        fill(&case, Rank(0), 64, bytes_of(&case, &mut a));
+        fill(&case, Rank(1), 64, bytes_of(&case, &mut b));
+        assert_ne!(a, b, "{data_type}");
+        assert!(a.iter().any(|word| *word != a[0]), "{data_type}");
+    }
+}
+
+#[test]
+fn broadcast_must_bring_the_data_of_its_root() {
+    let collective = Collective::Broadcast { root: Rank(2) };
+    let case = Case { collective, ..case(DataType::F16, Reduction::Sum) };
+    let mut words = buffer(&case);
+    fill(&case, Rank(2), 4, bytes_of(&case, &mut words));
+    assert_eq!(first_wrong(&case, 4, bytes_of(&case, &mut words)), None);
+    fill(&case, Rank(1), 4, bytes_of(&case, &mut words));
+    assert!(first_wrong(&case, 4, bytes_of(&case, &mut words)).is_some());
+}
+
+#[test]
+fn nan_is_never_right() {
+    for reduction in Reduction::ALL {
+        let case = case(DataType::F32, reduction);
+        let mut words = buffer(&case);
+        reduce::<f32>(&case, 4, false, bytes_of(&case, &mut words));
+        bytes_of(&case, &mut words)[..4].copy_from_slice(&f32::NAN.to_ne_bytes());
+        assert!(first_wrong(&case, 4, bytes_of(&case, &mut words)).is_some(), "{reduction}");
+    }
+}
+
+#[test]
+fn an_average_over_very_many_ranks_has_room_for_rounding() {
+    assert_eq!(bf16::average_slack(bf16::from_f32(0.0), 256), 0.0);
+    assert!(bf16::average_slack(bf16::from_f32(0.0), 300) > 0.0);
+}

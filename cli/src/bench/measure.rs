@@ -1,0 +1,166 @@
+//! One row: the iterations of one case, timed and checked.
+
+use anyhow::Result;
+use tutti::{Communicator, Rank};
+use tutti_topo::schedule::Collective;
+
+use super::buffer::Buffer;
+use super::case::Case;
+use super::check::{Check, Verdict, early_exits, judge};
+use super::data;
+use super::timing::{Span, Summary, now_ns, share, slowest};
+
+/// How often a case is run, and which results are checked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repeats {
+    pub(super) warm_up: u32,
+    /// Timed iterations, at least one.
+    pub(super) iterations: u32,
+    pub(super) check: Check,
+    /// The rank whose result is falsified before it is checked.
+    pub(super) corrupt: Option<Rank>,
+}
+
+/// What is known of a case once it was measured; the same on all ranks.
+pub(super) struct Row {
+    pub(super) case: Case,
+    pub(super) ranks: u32,
+    pub(super) algorithm: &'static str,
+    pub(super) transport: &'static str,
+    pub(super) times: Summary,
+    pub(super) checked: bool,
+    /// What the check found, a sentence each.
+    pub(super) failures: Vec<String>,
+}
+
+/// Measures one case. Nothing but the collective lies between the two readings of the clock; what
+/// the ranks tell each other about times and checks they tell after the last iteration.
+pub(super) fn measure(
+    comm: &Communicator,
+    case: &Case,
+    buffer: &mut Buffer,
+    repeats: Repeats,
+) -> Result<Row> {
+    buffer.resize(case.bytes());
+    let mut verdict = Verdict::default();
+    data::fill(case, comm.rank(), comm.size(), buffer.data());
+    for _ in 0..repeats.warm_up {
+        comm.barrier()?;
+        case.run(comm, buffer.data())?;
+    }
+
+    let mut spans = Vec::with_capacity(repeats.iterations as usize);
+    for _ in 0..repeats.iterations {
+        if repeats.check == Check::Every {
+            data::fill(case, comm.rank(), comm.size(), buffer.data());
+        }
+        comm.barrier()?;
+        let enter = now_ns();
+        case.run(comm, buffer.data())?;
+        let leave = now_ns();
+        spans.push(Span { enter, leave });
+        if repeats.check == Check::Every {
+            verdict.add(case, comm, buffer, repeats.corrupt);
+        }
+    }
+
+    if repeats.check == Check::Once {
+        data::fill(case, comm.rank(), comm.size(), buffer.data());
+        case.run(comm, buffer.data())?;
+        verdict.add(case, comm, buffer, repeats.corrupt);
+    }
+    conclude(comm, case, repeats, &spans, &verdict)
+}
+
+/// Combines the times and verdicts of all ranks.
+fn conclude(
+    comm: &Communicator,
+    case: &Case,
+    repeats: Repeats,
+    spans: &[Span],
+    verdict: &Verdict,
+) -> Result<Row> {
+    let all = share(comm, spans)?;
+    let (mut checked, mut failures) = (repeats.check != Check::Nothing, Vec::new());
+    if checked && case.collective == Collective::Barrier {
+        // Clocks of several hosts cannot be compared.
+        checked = comm.hosts() == 1;
+        if checked {
+            failures = early_exits(&all);
+        }
+    } else if checked {
+        failures = judge(comm, verdict)?;
+    }
+    Ok(Row {
+        case: *case,
+        ranks: comm.size(),
+        algorithm: comm.plan(case.collective, case.bytes())?.algorithm.name(),
+        transport: comm.transport_name(),
+        times: Summary::of(slowest(&all)),
+        checked,
+        failures,
+    })
+}
+
+impl Row {
+    /// Bytes of data by median time, in 10^9 bytes a second.
+    pub(super) fn algbw(&self) -> f64 {
+        gb_per_s(self.case.bytes(), self.times.median)
+    }
+
+    /// The bandwidth of each rank's link that this amounts to, in 10^9 bytes a second.
+    pub(super) fn busbw(&self) -> f64 {
+        self.algbw() * self.case.bus_factor(self.ranks)
+    }
+
+    /// `ok`, `failed`, or `none` if nothing was checked.
+    pub(super) fn check_name(&self) -> &'static str {
+        match (self.checked, self.failures.is_empty()) {
+            (false, _) => "none",
+            (true, true) => "ok",
+            (true, false) => "failed",
+        }
+    }
+}
+
+/// 10^9 bytes a second.
+pub(super) fn gb_per_s(bytes: u64, time_us: f64) -> f64 {
+    if bytes == 0 { 0.0 } else { bytes as f64 / 1e3 / time_us.max(1e-3) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tutti::{DataType, Reduction};
+
+    fn row(collective: Collective, ranks: u32) -> Row {
+        let (data_type, reduction) = (DataType::F32, Reduction::Sum);
+        Row {
+            case: Case { collective, data_type, reduction, count: 250_000 },
+            ranks,
+            algorithm: "ring",
+            transport: "shm",
+            times: Summary::of(vec![1_000_000]),
+            checked: true,
+            failures: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_megabyte_in_a_millisecond_is_a_gigabyte_per_second() {
+        assert_eq!(row(Collective::AllReduce, 4).algbw(), 1.0);
+    }
+
+    #[test]
+    fn bus_bandwidth_counts_what_passes_a_link() {
+        assert_eq!(row(Collective::AllReduce, 4).busbw(), 1.5);
+        assert_eq!(row(Collective::AllReduce, 1).busbw(), 0.0);
+        assert_eq!(row(Collective::Broadcast { root: Rank(1) }, 4).busbw(), 1.0);
+    }
+
+    #[test]
+    fn no_bytes_have_no_bandwidth() {
+        assert_eq!(gb_per_s(0, 0.0), 0.0);
+        assert!(gb_per_s(8, 0.0).is_finite());
+    }
+}

@@ -1,0 +1,109 @@
+//! `tutti plan`: which algorithm a collective would use, and why, without running it.
+
+use std::fs;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::process::ExitCode;
+use std::thread::available_parallelism;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tutti::{Config, Rank};
+use tutti_topo::fabric::{Fabric, Inside, RankReport};
+use tutti_topo::plan::{Candidate, Plan, Request, plan as choose};
+use tutti_topo::schedule::Collective;
+
+use crate::{size, usage_error};
+
+const EXAMPLES: &str = "\
+Examples:
+  tutti plan all_reduce --bytes 64K --ranks 4      four ranks on this machine
+  tutti plan broadcast --bytes 1G --fabric pod.toml --root 3
+  TUTTI_ALGO=all_reduce:ring tutti plan all_reduce --bytes 1M --ranks 8 --json";
+
+/// Says which algorithm a collective would use, and why
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The collective
+    #[arg(value_parser = ["all_reduce", "broadcast", "barrier"])]
+    collective: String,
+    /// Bytes of each rank; K, M, G are powers of 1024
+    #[arg(short, long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(required_if_eq_any([("collective", "all_reduce"), ("collective", "broadcast")]))]
+    bytes: Option<u64>,
+    /// Ranks on this machine, or in the fabric file
+    #[arg(short = 'p', long, value_name = "N", required_unless_present = "fabric")]
+    ranks: Option<NonZeroU32>,
+    /// The cluster: a file of the format fabric/1
+    #[arg(long, value_name = "FILE")]
+    fabric: Option<String>,
+    /// Rank that broadcasts
+    #[arg(short, long, value_name = "RANK", default_value_t = 0)]
+    root: u32,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn plan(args: &Args) -> Result<ExitCode> {
+    let collective = match args.collective.as_str() {
+        "all_reduce" => Collective::AllReduce,
+        "broadcast" => Collective::Broadcast { root: Rank(args.root) },
+        _ => Collective::Barrier,
+    };
+    let fabric = fabric(args)?;
+    if args.root >= fabric.ranks() {
+        let (root, ranks) = (args.root, fabric.ranks());
+        usage_error("plan", format!("--root {root} is outside a group of {ranks} ranks"));
+    }
+    let config = Config::from_env()?;
+    let shared_board = Some(config.shm_board_bytes as u64);
+    let request = Request { collective, bytes: args.bytes.unwrap_or(0), shared_board };
+    let plan = choose(&request, &fabric, &config.algo)?;
+    if args.json {
+        println!("{:#}", document(&request, &fabric, &plan));
+    } else {
+        println!("{plan}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The fabric of the file, or as many ranks as are asked for on this machine.
+fn fabric(args: &Args) -> Result<Fabric> {
+    let Some(path) = &args.fabric else {
+        let report = RankReport {
+            host: "this machine".into(),
+            numa_node: 0,
+            cores: available_parallelism().map_or(1, NonZeroUsize::get) as f64,
+            inside: Inside::SharedMemory,
+        };
+        let ranks = args.ranks.map_or(0, NonZeroU32::get);
+        return Ok(Fabric::discovered(&vec![report; ranks as usize]));
+    };
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+    let fabric = Fabric::from_toml(&text).with_context(|| format!("in {path}"))?;
+    let (asked, there) = (args.ranks.map_or(fabric.ranks(), NonZeroU32::get), fabric.ranks());
+    ensure!(asked == there, "{path} has {there} ranks, not {asked}");
+    Ok(fabric)
+}
+
+fn document(request: &Request, fabric: &Fabric, plan: &Plan) -> Value {
+    let considered = |Candidate { algorithm, predicted }: &Candidate| match predicted {
+        Ok(seconds) => json!({ "algorithm": algorithm.name(), "predicted_us": seconds * 1e6 }),
+        Err(why) => json!({ "algorithm": algorithm.name(), "out": why.to_string() }),
+    };
+    json!({
+        "tool": "tutti",
+        "version": env!("CARGO_PKG_VERSION"),
+        "collective": request.collective.name(),
+        "bytes": request.bytes,
+        "ranks": fabric.ranks(),
+        "hosts": fabric.hosts().len(),
+        "algorithm": plan.algorithm.name(),
+        "depth": plan.shape.depth,
+        "channels": plan.shape.channels,
+        "predicted_us": plan.predicted * 1e6,
+        "why": plan.why,
+        "considered": plan.considered.iter().map(considered).collect::<Vec<Value>>(),
+    })
+}

@@ -1,0 +1,384 @@
+//! What a communicator does under its lock: plans calls, runs them in order, and turns what goes
+//! wrong into the one cause that all ranks name.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tutti_topo::fabric::Fabric;
+use tutti_topo::plan::{self, Plan, Request};
+use tutti_topo::schedule::Collective;
+use tutti_transport::Transport;
+
+use crate::bootstrap::Monitor;
+use crate::bootstrap::wire::Trouble;
+use crate::call::{Call, Fingerprint};
+use crate::config::Config;
+use crate::error::{Cause, Error, ErrorKind, Member};
+use crate::executor::{Fault, Group};
+use crate::fold::Kernel;
+use crate::fused;
+use crate::program::Program;
+use crate::running::Running;
+use crate::wait::{self, Idle, Interrupt, Patience};
+use crate::work::Lent;
+
+/// What an engine is made of. The monitor is dropped first: it says good-bye before the
+/// transport closes.
+pub(crate) struct Parts {
+    pub(crate) monitor: Option<Monitor>,
+    pub(crate) transport: Box<dyn Transport>,
+    pub(crate) group: Group,
+    pub(crate) members: Vec<Member>,
+    pub(crate) fabric: Fabric,
+    pub(crate) patience: Patience,
+}
+
+/// The state of a communicator, under its lock.
+pub(crate) struct Engine {
+    parts: Parts,
+    config: Config,
+    plans: HashMap<(Collective, u64), Planned>,
+    programs: HashMap<(Collective, u32), Arc<Program>>,
+    /// How many operations have been started.
+    sequence: u64,
+    /// Operations not yet done, in order; only the first is under way.
+    queue: VecDeque<Queued>,
+    next_id: u64,
+    finished: HashMap<u64, Result<Box<dyn Lent>, Error>>,
+    /// Works that were dropped before they were done.
+    forgotten: HashSet<u64>,
+    failed: Option<Cause>,
+}
+
+#[derive(Clone)]
+struct Planned {
+    digest: u32,
+    /// None for a fused operation.
+    program: Option<Arc<Program>>,
+}
+
+struct Queued {
+    id: u64,
+    call: Call,
+    running: Option<Running>,
+    buffer: Box<dyn Lent>,
+}
+
+/// Plans are cached per size; a program that uses very many sizes starts over now and then.
+const MAX_PLANS: usize = 4096;
+
+impl Engine {
+    pub(crate) fn new(parts: Parts, config: Config) -> Self {
+        Engine {
+            parts,
+            config,
+            plans: HashMap::new(),
+            programs: HashMap::new(),
+            sequence: 0,
+            queue: VecDeque::new(),
+            next_id: 0,
+            finished: HashMap::new(),
+            forgotten: HashSet::new(),
+            failed: None,
+        }
+    }
+
+    /// Runs one operation to its end, after those that were started before.
+    pub(crate) fn run(&mut self, call: Call, data: &mut [u8]) -> Result<(), Error> {
+        self.check_usable(&call)?;
+        let planned = self.planned(&call)?;
+        while !self.queue.is_empty() {
+            self.step(None);
+        }
+        self.check_usable(&call)?;
+        let mut running = self.begin(&call, planned, data);
+        let ended = self.drive(&mut running, data, None);
+        self.leave();
+        ended.map(drop).map_err(|cause| self.fail(&running.print, cause))
+    }
+
+    /// Puts an operation behind those that were started before.
+    pub(crate) fn enqueue(&mut self, call: Call, buffer: Box<dyn Lent>) -> Result<u64, Error> {
+        self.check_usable(&call)?;
+        self.planned(&call)?;
+        let id = self.next_id;
+        self.next_id += 1;
+        self.queue.push_back(Queued { id, call, running: None, buffer });
+        Ok(id)
+    }
+
+    /// Moves the queue until operation `id` is over or `until` has passed (at least one attempt
+    /// is made); says whether it is over.
+    pub(crate) fn turn(&mut self, id: u64, until: Option<Instant>) -> bool {
+        while !self.finished.contains_key(&id) {
+            if !self.step(until) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The buffer of an operation that is over.
+    pub(crate) fn take(&mut self, id: u64) -> Result<Box<dyn Lent>, Error> {
+        self.finished.remove(&id).expect("a work takes its buffer once, when it is over")
+    }
+
+    /// Nobody will ask for the result of `id`.
+    pub(crate) fn forget(&mut self, id: u64) {
+        if self.finished.remove(&id).is_none() && self.queue.iter().any(|queued| queued.id == id) {
+            self.forgotten.insert(id);
+        }
+    }
+
+    /// Runs the first of the queue until it is over or `until` has passed; says whether it is over.
+    fn step(&mut self, until: Option<Instant>) -> bool {
+        let Some(mut first) = self.queue.pop_front() else { return false };
+        let ended = self.advance(&mut first, until);
+        let result = match ended {
+            Ok(false) => {
+                self.queue.push_front(first);
+                return false;
+            }
+            Ok(true) => Ok(first.buffer),
+            Err(error) => Err(error),
+        };
+        if !self.forgotten.remove(&first.id) {
+            self.finished.insert(first.id, result);
+        }
+        true
+    }
+
+    fn advance(&mut self, queued: &mut Queued, until: Option<Instant>) -> Result<bool, Error> {
+        let data = queued.buffer.bytes();
+        let mut running = match queued.running.take() {
+            Some(running) => running,
+            None => {
+                self.check_usable(&queued.call)?;
+                let planned = self.planned(&queued.call)?;
+                self.begin(&queued.call, planned, data)
+            }
+        };
+        match self.drive(&mut running, data, until) {
+            Ok(false) => {
+                queued.running = Some(running);
+                Ok(false)
+            }
+            Ok(true) => {
+                self.leave();
+                Ok(true)
+            }
+            Err(cause) => {
+                self.leave();
+                Err(self.fail(&running.print, cause))
+            }
+        }
+    }
+
+    fn begin(&mut self, call: &Call, planned: Planned, data: &mut [u8]) -> Running {
+        let print = Fingerprint::new(call, self.sequence, planned.digest);
+        self.sequence += 1;
+        if let Some(monitor) = &self.parts.monitor {
+            monitor.record().enter(&print);
+        }
+        let kernel =
+            Kernel::new(call.data_type, call.reduction, self.parts.group.size(), self.config.simd);
+        Running::start(call, print, planned.program, kernel, data)
+    }
+
+    fn leave(&self) {
+        if let Some(monitor) = &self.parts.monitor {
+            monitor.record().leave();
+        }
+    }
+
+    /// Polls and rests until the operation is done (true) or `until` has passed (false).
+    fn drive(
+        &mut self,
+        running: &mut Running,
+        data: &mut [u8],
+        until: Option<Instant>,
+    ) -> Result<bool, Cause> {
+        let mut idle = Idle::default();
+        loop {
+            let Parts { transport, group, monitor, patience, .. } = &mut self.parts;
+            match running.progress(data, group, &mut **transport) {
+                Err(fault) => return Err(self.judge(running, fault)),
+                Ok(_) if running.is_done() => {
+                    running.finish(data);
+                    return Ok(true);
+                }
+                Ok(true) => {
+                    idle.reset();
+                    if let Some(cause) = wait::ended(monitor.as_ref()) {
+                        return Err(cause);
+                    }
+                }
+                Ok(false) => {
+                    if until.is_some_and(|until| until <= Instant::now()) {
+                        return Ok(false);
+                    }
+                    if let Err(interrupt) = idle.rest(patience, &mut **transport, monitor.as_ref())
+                    {
+                        return Err(self.interrupted(running, interrupt));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The cause of a fault: the hub's, where there is one.
+    fn judge(&self, running: &Running, fault: Fault) -> Cause {
+        let me = self.member(self.parts.group.me.0);
+        let (trouble, fallback) = match fault {
+            Fault::Mismatch { rank, theirs } => (
+                Trouble::Mismatch { peer: rank.0, theirs: theirs.map(|print| print.words()) },
+                Cause::Mismatch {
+                    odd: self.member(rank.0),
+                    odd_call: theirs.map_or("another operation".into(), |print| print.to_string()),
+                    other: me,
+                    other_call: running.print.to_string(),
+                },
+            ),
+            Fault::Transport {
+                rank: Some(rank),
+                source: tutti_transport::Error::Closed { .. },
+            } => (Trouble::Closed { peer: rank.0 }, Cause::Left { member: self.member(rank.0) }),
+            Fault::Transport { rank, source } => {
+                let peer =
+                    rank.map_or(String::new(), |rank| format!("to {}: ", self.member(rank.0)));
+                let what = format!("{peer}{}", with_sources(&source));
+                (Trouble::Transport { what: what.clone() }, Cause::Transport { member: me, what })
+            }
+        };
+        self.report(trouble, fallback)
+    }
+
+    fn interrupted(&self, running: &Running, interrupt: Interrupt) -> Cause {
+        let me = self.member(self.parts.group.me.0);
+        match interrupt {
+            Interrupt::Verdict(cause) => cause,
+            Interrupt::System(source) => {
+                let what = with_sources(&source);
+                self.report(
+                    Trouble::Transport { what: what.clone() },
+                    Cause::Transport { member: me, what },
+                )
+            }
+            Interrupt::Deadline => {
+                let (after, waits_for) = (self.parts.patience.deadline, running.waits_for());
+                let cause = Cause::Deadline {
+                    member: me,
+                    operation: running.print.to_string(),
+                    after,
+                    waits_for: waits_for.map(|rank| self.member(rank.0)),
+                    others: Vec::new(),
+                };
+                self.report(
+                    Trouble::Deadline { after, waits_for: waits_for.map(|rank| rank.0) },
+                    cause,
+                )
+            }
+        }
+    }
+
+    fn report(&self, trouble: Trouble, fallback: Cause) -> Cause {
+        match &self.parts.monitor {
+            Some(monitor) => monitor.report(trouble, || fallback),
+            None => fallback,
+        }
+    }
+
+    fn member(&self, rank: u32) -> Member {
+        self.parts.members[rank as usize].clone()
+    }
+
+    fn fail(&mut self, print: &Fingerprint, cause: Cause) -> Error {
+        self.failed.get_or_insert_with(|| cause.clone());
+        self.error(print.to_string(), ErrorKind::Failed(cause))
+    }
+
+    fn error(&self, operation: String, kind: ErrorKind) -> Error {
+        Error { operation: Some(operation), rank: Some(self.parts.group.me), kind }
+    }
+
+    /// A communicator that has failed does nothing more.
+    fn check_usable(&mut self, call: &Call) -> Result<(), Error> {
+        if self.failed.is_none() {
+            self.failed = wait::ended(self.parts.monitor.as_ref());
+        }
+        match &self.failed {
+            None => Ok(()),
+            Some(cause) => Err(self.error(call.to_string(), ErrorKind::Failed(cause.clone()))),
+        }
+    }
+
+    pub(crate) fn exchange(&mut self, blob: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+        let limit = self.config.deadline;
+        let me = self.parts.group.me;
+        let Some(monitor) = &mut self.parts.monitor else {
+            let alone = self.parts.group.size() == 1;
+            let what = "an exchange needs a control line, which a communicator over a given transport has not";
+            return if alone {
+                Ok(vec![blob.to_vec()])
+            } else {
+                Err(Error::new(Some(me), ErrorKind::Argument(what.into())))
+            };
+        };
+        monitor.exchange(blob, limit).map_err(|cause| {
+            let cause = cause.unwrap_or(Cause::Deadline {
+                member: self.parts.members[me.index()].clone(),
+                operation: "a control exchange".into(),
+                after: limit,
+                waits_for: None,
+                others: Vec::new(),
+            });
+            self.failed.get_or_insert_with(|| cause.clone());
+            self.error("exchange".into(), ErrorKind::Failed(cause))
+        })
+    }
+
+    pub(crate) fn plan(&mut self, collective: Collective, bytes: u64) -> Result<Plan, Error> {
+        let group = &self.parts.group;
+        let board = self.parts.transport.board().map(|board| board.limit() as u64);
+        let request = Request {
+            collective,
+            bytes,
+            shared_board: board.filter(|_| group.peers.len() <= fused::MAX_RANKS),
+        };
+        plan::plan(&request, &self.parts.fabric, &self.config.algo)
+            .map_err(|error| self.error(collective.name().into(), error.into()))
+    }
+
+    fn planned(&mut self, call: &Call) -> Result<Planned, Error> {
+        let key = (call.collective, call.len_bytes());
+        if let Some(planned) = self.plans.get(&key) {
+            return Ok(planned.clone());
+        }
+        let plan = self.plan(key.0, key.1)?;
+        let digest = plan.digest();
+        let me = self.parts.group.me;
+        let program = match self.programs.get(&(key.0, digest)) {
+            Some(program) => Some(Arc::clone(program)),
+            None => {
+                plan.schedule(call.collective, me).map(|schedule| Arc::new(Program::new(schedule)))
+            }
+        };
+        if self.plans.len() >= MAX_PLANS {
+            self.plans.clear();
+            self.programs.clear();
+        }
+        if let Some(program) = &program {
+            self.programs.insert((key.0, digest), Arc::clone(program));
+        }
+        let planned = Planned { digest, program };
+        self.plans.insert(key, planned.clone());
+        Ok(planned)
+    }
+}
+
+/// An error with what caused it, in one line.
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let sources = std::iter::successors(error.source(), |error| error.source());
+    sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
+}

@@ -1,0 +1,176 @@
+//! Folding: combining what the ranks contribute, element by element.
+//!
+//! One set of rules for all types and all vector levels, so that results repeat bit for bit:
+//!
+//! - Integers wrap. Their average is the wrapped sum, divided toward zero.
+//! - Floats round to nearest, ties to even. fp16 and bf16 are folded in `f32` and rounded once.
+//! - NaN propagates, through minimum and maximum too (IEEE 754-2019 `minimum`, `maximum`), and
+//!   a result that is NaN is the canonical quiet NaN of its type, whatever the operands carried.
+//! - Floats are divided for an average before they are added: large ones do not overflow, unless
+//!   rounding carries an average out of the last few units of the range.
+
+mod level;
+mod loops;
+mod number;
+mod pack;
+mod simd;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use half::{bf16, f16};
+
+pub use level::Level;
+
+use crate::{data_type::DataType, reduction::Reduction};
+use loops::Loops;
+use number::{Add, Max, Min, Mul};
+use simd::{Packs, Simd};
+
+/// The arithmetic of one operation: a type, a reduction and how many ranks contribute.
+///
+/// A result is `finish(prepare(c0) ⊕ prepare(c1) ⊕ …)`, made step by step with
+/// [`prepare`](Self::prepare), [`fold`](Self::fold) or [`fold_from`](Self::fold_from) and
+/// [`finish`](Self::finish), or at once with [`fold_all`](Self::fold_all). Both ways give the
+/// same bits, except for fp16 and bf16, which `fold_all` rounds only once.
+///
+/// Buffers are elements as bytes in the byte order of the machine, at any address. Nothing
+/// here blocks or allocates.
+///
+/// # Panics
+///
+/// All methods panic if the lengths of their buffers differ, or are not whole elements.
+#[derive(Clone, Copy)]
+pub struct Kernel {
+    data_type: DataType,
+    reduction: Reduction,
+    ranks: u32,
+    simd: Simd,
+    loops: &'static Loops,
+}
+
+impl Kernel {
+    /// The kernel for a group of `ranks`, at the given vector level or the best that this CPU
+    /// has, if that is lower.
+    ///
+    /// # Panics
+    ///
+    /// If `ranks` is zero.
+    pub fn new(data_type: DataType, reduction: Reduction, ranks: u32, level: Level) -> Kernel {
+        assert!(ranks > 0, "a group has at least one rank");
+        let simd = Simd::at_most(level);
+        Kernel { data_type, reduction, ranks, simd, loops: loops_for(data_type, reduction) }
+    }
+
+    /// The vector level in use.
+    pub fn level(&self) -> Level {
+        self.simd.level()
+    }
+
+    /// Whether contributions must be passed through [`prepare`](Self::prepare).
+    pub fn needs_prepare(&self) -> bool {
+        self.reduction == Reduction::Avg && is_float(self.data_type)
+    }
+
+    /// Makes a contribution ready for folding: for an average of floats, divides it by the
+    /// number of ranks.
+    pub fn prepare(&self, data: &mut [u8]) {
+        self.check(data, data.len());
+        if self.needs_prepare() {
+            (self.loops.divide)(self.simd, data, self.ranks);
+        }
+    }
+
+    /// `into = into ⊕ from`, of prepared contributions.
+    pub fn fold(&self, into: &mut [u8], from: &[u8]) {
+        self.check(from, into.len());
+        (self.loops.fold)(self.simd, into, from);
+    }
+
+    /// `into = a ⊕ b`, of prepared contributions.
+    pub fn fold_from(&self, into: &mut [u8], a: &[u8], b: &[u8]) {
+        self.check(a, into.len());
+        self.check(b, into.len());
+        (self.loops.fold_from)(self.simd, into, a, b);
+    }
+
+    /// Whether the result must be passed through [`finish`](Self::finish).
+    pub fn needs_finish(&self) -> bool {
+        self.reduction == Reduction::Avg && !is_float(self.data_type)
+    }
+
+    /// Makes the result of folding the result of the reduction: for an average of integers,
+    /// divides it toward zero by the number of ranks.
+    pub fn finish(&self, data: &mut [u8]) {
+        self.check(data, data.len());
+        if self.needs_finish() {
+            (self.loops.divide)(self.simd, data, self.ranks);
+        }
+    }
+
+    /// Writes to `into` the finished result of raw contributions, folded in the given order.
+    ///
+    /// # Panics
+    ///
+    /// If there is no contribution.
+    pub fn fold_all(&self, into: &mut [u8], from: &[&[u8]]) {
+        assert!(!from.is_empty(), "there is no contribution to fold");
+        for from in from {
+            self.check(from, into.len());
+        }
+        let divisor = if self.needs_prepare() { self.ranks } else { 1 };
+        match from {
+            [a, b] if divisor == 1 => (self.loops.fold_from)(self.simd, into, a, b),
+            _ => (self.loops.fold_all)(self.simd, into, from, divisor),
+        }
+        self.finish(into);
+    }
+
+    #[track_caller]
+    fn check(&self, data: &[u8], len_bytes: usize) {
+        assert_eq!(data.len(), len_bytes, "folding buffers of different lengths");
+        let size = self.data_type.size();
+        assert!(
+            len_bytes.is_multiple_of(size),
+            "{len_bytes} bytes are no whole {}",
+            self.data_type
+        );
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Kernel { data_type, reduction, ranks, .. } = self;
+        write!(f, "Kernel({data_type} {reduction} of {ranks} ranks, {})", self.level())
+    }
+}
+
+fn is_float(data_type: DataType) -> bool {
+    match data_type {
+        DataType::F32 | DataType::F64 | DataType::F16 | DataType::BF16 => true,
+        DataType::I8 | DataType::I32 | DataType::I64 | DataType::U8 => false,
+    }
+}
+
+fn loops_for(data_type: DataType, reduction: Reduction) -> &'static Loops {
+    match data_type {
+        DataType::F32 => loops_of::<f32>(reduction),
+        DataType::F64 => loops_of::<f64>(reduction),
+        DataType::F16 => loops_of::<f16>(reduction),
+        DataType::BF16 => loops_of::<bf16>(reduction),
+        DataType::I8 => loops_of::<i8>(reduction),
+        DataType::I32 => loops_of::<i32>(reduction),
+        DataType::I64 => loops_of::<i64>(reduction),
+        DataType::U8 => loops_of::<u8>(reduction),
+    }
+}
+
+fn loops_of<E: Packs>(reduction: Reduction) -> &'static Loops {
+    match reduction {
+        Reduction::Sum | Reduction::Avg => const { &Loops::new::<E, Add>() },
+        Reduction::Prod => const { &Loops::new::<E, Mul>() },
+        Reduction::Min => const { &Loops::new::<E, Min>() },
+        Reduction::Max => const { &Loops::new::<E, Max>() },
+    }
+}

@@ -1,0 +1,27 @@
+//! What this process is and where it runs, as it reports it to the others.
+
+use std::fs;
+
+/// The host's name, for people.
+pub(crate) fn name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// What tells hosts apart where names do not: the boot, the network namespace and the user.
+/// Ranks with equal keys then prove that they share memory by sharing it.
+pub(crate) fn key() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_else(|_| name());
+    let net = fs::read_link("/proc/self/ns/net")
+        .map_or_else(|_| String::new(), |l| l.to_string_lossy().into_owned());
+    format!("{} {net} uid {}", boot.trim(), rustix::process::getuid().as_raw())
+}
+
+/// The NUMA node of the processor this thread is on; 0 where the system does not say.
+pub(crate) fn numa_node() -> u32 {
+    let cpu = rustix::thread::sched_getcpu();
+    let nodes = fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
+    nodes
+        .filter(|node| node.path().join(format!("cpu{cpu}")).exists())
+        .find_map(|node| node.file_name().to_string_lossy().strip_prefix("node")?.parse().ok())
+        .unwrap_or(0)
+}

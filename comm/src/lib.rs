@@ -1,0 +1,36 @@
+//! Tutti: collective communication between the ranks of a job, over shared memory and TCP, along
+//! plans made from what is known of the cluster.
+//!
+//! A program makes a [`Communicator`], mostly by [`Communicator::from_env`], and calls the
+//! collectives on it. Every rank makes the same calls in the same order; what goes wrong is an
+//! [`Error`] that names operation, rank, peer, host and what to do next, the same on all ranks.
+#![deny(unsafe_code)]
+
+mod bootstrap;
+mod call;
+mod communicator;
+mod config;
+mod cores;
+mod data_type;
+mod engine;
+mod error;
+mod executor;
+pub mod fold;
+mod fused;
+mod host;
+mod links;
+mod program;
+mod reduction;
+mod running;
+mod wait;
+mod work;
+
+pub use bootstrap::{AbortHandle, Rendezvous, UniqueId};
+pub use call::Call;
+pub use communicator::Communicator;
+pub use config::{Config, Launch, TransportChoice};
+pub use data_type::{DataType, Element};
+pub use error::{Cause, Error, ErrorKind, Member};
+pub use reduction::Reduction;
+pub use tutti_topo::Rank;
+pub use work::Work;

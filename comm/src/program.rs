@@ -1,0 +1,198 @@
+//! A schedule made ready to run: for each step the earlier steps it must not overtake, and for
+//! each peer and direction the queue of steps that share that stream of bytes.
+
+use std::ops::Range;
+
+use tutti_topo::Rank;
+use tutti_topo::schedule::{Part, Schedule, Step, Vector};
+
+/// What runs one after another: all sends to one rank, all receives from one, or local work.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) way: Way,
+    /// Indices into the steps, in order.
+    pub(crate) steps: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    To(Rank),
+    From(Rank),
+    Local,
+}
+
+/// A schedule with its dependencies. Made once per plan; knows no bytes.
+///
+/// A dependency is weaker than "after": where two steps touch the same chunks, the later one may
+/// run as far as the earlier one has run, byte by byte (see [`Program::limit`]).
+#[derive(Debug)]
+pub(crate) struct Program {
+    chunks: u64,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) lanes: Vec<Lane>,
+    /// For step `i`, the steps in `after[first[i]..first[i + 1]]` come first.
+    after: Vec<u32>,
+    first: Vec<u32>,
+    pub(crate) uses_scratch: bool,
+}
+
+impl Program {
+    pub(crate) fn new(schedule: Schedule) -> Self {
+        let Schedule { chunks, steps } = schedule;
+        let (after, first) = dependencies(chunks, &steps);
+        let uses_scratch =
+            steps.iter().any(|step| touches(step).any(|(part, _)| part.vector == Vector::Scratch));
+        let lanes = lanes(&steps);
+        Program { chunks: chunks.into(), steps, lanes, after, first, uses_scratch }
+    }
+
+    /// The bytes of a step within its vector, when the vector has `count` elements of `size` bytes.
+    pub(crate) fn bytes(&self, step: u32, count: u64, size: u64) -> Range<u64> {
+        let part = main_part(&self.steps[step as usize]);
+        let (each, rest) = (count / self.chunks, count % self.chunks);
+        let offset = |chunk: u32| (u64::from(chunk) * each + rest.min(chunk.into())) * size;
+        offset(part.first)..offset(part.first + part.len)
+    }
+
+    /// The steps that `step` must not overtake.
+    pub(crate) fn after(&self, step: u32) -> &[u32] {
+        let (from, to) = (self.first[step as usize], self.first[step as usize + 1]);
+        &self.after[from as usize..to as usize]
+    }
+}
+
+/// The part that gives a step its byte range (both parts of a local step span the same chunks).
+fn main_part(step: &Step) -> Part {
+    match *step {
+        Step::Send { part, .. } | Step::Recv { part, .. } | Step::RecvReduce { part, .. } => part,
+        Step::Reduce { into, .. } | Step::Copy { into, .. } => into,
+    }
+}
+
+/// The parts a step touches, and whether it writes them.
+fn touches(step: &Step) -> impl Iterator<Item = (Part, bool)> + use<> {
+    let (one, two) = match *step {
+        Step::Send { part, .. } => ((part, false), None),
+        Step::Recv { part, .. } | Step::RecvReduce { part, .. } => ((part, true), None),
+        Step::Reduce { from, into } | Step::Copy { from, into } => {
+            ((into, true), Some((from, false)))
+        }
+    };
+    std::iter::once(one).chain(two)
+}
+
+/// Who touched one chunk last.
+#[derive(Clone, Default)]
+struct Touched {
+    writer: Option<u32>,
+    readers: Vec<u32>,
+}
+
+/// Per step the last writer of each of its chunks and, for a writer, also the readers since.
+fn dependencies(chunks: u32, steps: &[Step]) -> (Vec<u32>, Vec<u32>) {
+    let mut touched = vec![Touched::default(); 2 * chunks as usize];
+    let (mut after, mut first) = (Vec::new(), vec![0]);
+    for (index, step) in steps.iter().enumerate() {
+        let mut before = Vec::new();
+        for (part, writes) in touches(step) {
+            for chunk in part.first..part.first + part.len {
+                let chunk = &mut touched[slot(chunks, part.vector, chunk)];
+                before.extend(chunk.writer);
+                if writes {
+                    before.append(&mut chunk.readers);
+                    chunk.writer = Some(index as u32);
+                } else {
+                    chunk.readers.push(index as u32);
+                }
+            }
+        }
+        before.sort_unstable();
+        before.dedup();
+        before.retain(|&step| step != index as u32);
+        after.append(&mut before);
+        first.push(after.len() as u32);
+    }
+    (after, first)
+}
+
+fn slot(chunks: u32, vector: Vector, chunk: u32) -> usize {
+    assert!(chunk < chunks, "chunk {chunk} is outside a schedule of {chunks} chunks");
+    match vector {
+        Vector::Data => chunk as usize,
+        Vector::Scratch => (chunks + chunk) as usize,
+    }
+}
+
+fn lanes(steps: &[Step]) -> Vec<Lane> {
+    let mut lanes: Vec<Lane> = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        let way = match *step {
+            Step::Send { to, .. } => Way::To(to),
+            Step::Recv { from, .. } | Step::RecvReduce { from, .. } => Way::From(from),
+            Step::Reduce { .. } | Step::Copy { .. } => Way::Local,
+        };
+        match lanes.iter_mut().find(|lane| lane.way == way) {
+            Some(lane) => lane.steps.push(index as u32),
+            None => lanes.push(Lane { way, steps: vec![index as u32] }),
+        }
+    }
+    lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(first: u32, len: u32) -> Part {
+        Part { vector: Vector::Data, first, len }
+    }
+
+    #[test]
+    fn exchange_makes_the_fold_follow_the_send() {
+        let peer = Rank(1);
+        let program = Program::new(Schedule {
+            chunks: 1,
+            steps: vec![
+                Step::Send { to: peer, part: data(0, 1) },
+                Step::RecvReduce { from: peer, part: data(0, 1) },
+                Step::Send { to: Rank(2), part: data(0, 1) },
+            ],
+        });
+        assert!(program.after(0).is_empty());
+        assert_eq!(program.after(1), [0]);
+        assert_eq!(program.after(2), [1]);
+        assert_eq!(program.lanes.len(), 3);
+        assert!(!program.uses_scratch);
+    }
+
+    #[test]
+    fn two_readers_do_not_wait_for_each_other_and_the_writer_waits_for_both() {
+        let program = Program::new(Schedule {
+            chunks: 4,
+            steps: vec![
+                Step::Send { to: Rank(1), part: data(0, 4) },
+                Step::Send { to: Rank(2), part: data(1, 2) },
+                Step::Recv { from: Rank(3), part: data(2, 2) },
+                Step::Recv { from: Rank(3), part: data(0, 1) },
+            ],
+        });
+        assert!(program.after(1).is_empty());
+        assert_eq!(program.after(2), [0, 1]);
+        assert_eq!(program.after(3), [0]);
+    }
+
+    #[test]
+    fn chunks_cover_every_element_once_whatever_the_count() {
+        let steps = (0..7).map(|c| Step::Send { to: Rank(1), part: data(c, 1) }).collect();
+        let program = Program::new(Schedule { chunks: 7, steps });
+        for count in [0, 1, 6, 7, 8, 1000, (1 << 33) + 5] {
+            let mut end = 0;
+            for step in 0..7 {
+                let bytes = program.bytes(step, count, 4);
+                assert_eq!(bytes.start, end);
+                end = bytes.end;
+            }
+            assert_eq!(end, count * 4);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! How a collective combines elements.
+
+use std::fmt;
+
+/// What becomes of the elements that the ranks contribute to one place.
+///
+/// The discriminant is the code on the wire, so it never changes for a variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Reduction {
+    /// Their sum; integers wrap.
+    Sum = 0,
+    /// Their product; integers wrap.
+    Prod = 1,
+    /// The smallest: NaN if one is NaN, and -0 is below +0.
+    Min = 2,
+    /// The largest: NaN if one is NaN, and +0 is above -0.
+    Max = 3,
+    /// Their sum divided by the number of ranks; of integers the wrapped sum, divided toward zero.
+    Avg = 4,
+}
+
+impl Reduction {
+    /// Every reduction, in the order of the codes.
+    pub const ALL: [Reduction; 5] =
+        [Reduction::Sum, Reduction::Prod, Reduction::Min, Reduction::Max, Reduction::Avg];
+
+    /// The name in reports and on command lines; [`from_name`](Self::from_name) reads it back.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reduction::Sum => "sum",
+            Reduction::Prod => "prod",
+            Reduction::Min => "min",
+            Reduction::Max => "max",
+            Reduction::Avg => "avg",
+        }
+    }
+
+    /// The reduction with this name.
+    pub fn from_name(name: &str) -> Option<Reduction> {
+        Self::ALL.into_iter().find(|reduction| reduction.name() == name)
+    }
+
+    /// The code on the wire.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The reduction with this code on the wire.
+    pub fn from_code(code: u8) -> Option<Reduction> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+}
+
+impl fmt::Display for Reduction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_codes_read_back() {
+        for reduction in Reduction::ALL {
+            assert_eq!(Reduction::from_name(reduction.name()), Some(reduction));
+            assert_eq!(Reduction::from_code(reduction.code()), Some(reduction));
+            assert_eq!(reduction.to_string(), reduction.name());
+        }
+        assert_eq!(Reduction::from_code(5), None);
+        assert_eq!(Reduction::from_name("xor"), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! How a rank waits: it spins, yields, then parks in the transport; and what ends a wait.
+
+use std::time::{Duration, Instant};
+
+use tutti_transport::Transport;
+
+use crate::bootstrap::Monitor;
+use crate::error::Cause;
+
+/// The longest sleep before the wait looks again at the verdict and at the clock.
+const SLICE: Duration = Duration::from_millis(20);
+/// How long nothing moves before the hub is asked whether the ranks agree.
+const STALL: Duration = Duration::from_millis(10);
+/// How long an operation may still run on what a dead rank had sent, without moving.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// How long to wait, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// Poll without giving up the core for so long;
+    pub(crate) spin: Duration,
+    /// then give it up between polls for so long; then sleep.
+    pub(crate) yielding: Duration,
+    /// Nothing may move for so long.
+    pub(crate) deadline: Duration,
+}
+
+impl Patience {
+    /// Spins only where every rank of the host has a core: a spinning rank would hold up the
+    /// one it waits for.
+    pub(crate) fn new(spin: Duration, deadline: Duration, ranks_here: usize, cores: f64) -> Self {
+        let crowded = ranks_here as f64 > cores;
+        Patience {
+            spin: if crowded { Duration::ZERO } else { spin },
+            yielding: Duration::from_micros(if crowded { 20 } else { 200 }),
+            deadline,
+        }
+    }
+}
+
+/// Why a wait ended before its operation.
+#[derive(Debug)]
+pub(crate) enum Interrupt {
+    Verdict(Cause),
+    Deadline,
+    System(tutti_transport::Error),
+}
+
+/// One wait: since when nothing has moved, and what has been done about it.
+#[derive(Default)]
+pub(crate) struct Idle {
+    since: Option<Instant>,
+    stall_told: bool,
+}
+
+impl Idle {
+    /// Something moved.
+    pub(crate) fn reset(&mut self) {
+        self.since = None;
+    }
+
+    /// Rests between two polls that moved nothing, shorter or longer by how long that has lasted.
+    ///
+    /// # Errors
+    ///
+    /// When the wait is over: a verdict, the deadline, or the system refuses to sleep.
+    pub(crate) fn rest(
+        &mut self,
+        patience: &Patience,
+        transport: &mut dyn Transport,
+        monitor: Option<&Monitor>,
+    ) -> Result<(), Interrupt> {
+        let now = Instant::now();
+        let idle = now - *self.since.get_or_insert(now);
+        if let Some(cause) = verdict(monitor)
+            && (idle >= GRACE || ends_at_once(&cause))
+        {
+            return Err(Interrupt::Verdict(cause));
+        }
+        if idle >= patience.deadline {
+            return Err(Interrupt::Deadline);
+        }
+        if idle >= STALL && !self.stall_told {
+            self.stall_told = true;
+            monitor.inspect(|monitor| monitor.stall());
+        }
+        if idle < patience.spin {
+            std::hint::spin_loop();
+        } else if idle < patience.spin + patience.yielding {
+            std::thread::yield_now();
+        } else {
+            let limit = SLICE.min(patience.deadline - idle);
+            transport.park(&[], limit).map_err(Interrupt::System)?;
+        }
+        Ok(())
+    }
+}
+
+fn verdict(monitor: Option<&Monitor>) -> Option<Cause> {
+    monitor.filter(|monitor| monitor.is_broken()).and_then(Monitor::verdict)
+}
+
+/// A verdict that ends also an operation that still moves.
+pub(crate) fn ended(monitor: Option<&Monitor>) -> Option<Cause> {
+    verdict(monitor).filter(ends_at_once)
+}
+
+/// Whether nothing that is under way can be of use any more. After a death the operation may
+/// still complete with what the dead rank had sent.
+fn ends_at_once(cause: &Cause) -> bool {
+    !matches!(cause, Cause::Died { .. } | Cause::Left { .. } | Cause::HubLost { .. })
+}

@@ -1,0 +1,278 @@
+use super::cost::{Job, Phase};
+use super::model::Send;
+use crate::Rank;
+use crate::schedule::{Algorithm, Collective, Shape};
+
+impl Job<'_> {
+    /// What an algorithm other than [`Algorithm::Fused`] sends, phase after phase: the same bytes
+    /// between the same ranks as its schedule.
+    pub(super) fn phases<'s>(&self, algorithm: Algorithm, shape: &'s Shape) -> Vec<Phase<'s>> {
+        let order = &shape.order;
+        match self.collective {
+            Collective::AllReduce | Collective::Barrier => match algorithm {
+                Algorithm::Flat => vec![self.flat_all_reduce(order)],
+                Algorithm::Ring => vec![self.ring(order, shape.channels)],
+                Algorithm::RecursiveDoubling => self.recursive_doubling(order),
+                Algorithm::HalvingDoubling => self.halving_doubling(order),
+                Algorithm::DoubleBinaryTree => vec![self.trees(order).phase(shape.depth)],
+                Algorithm::Hierarchical => self.hierarchical(&shape.groups),
+                _ => unreachable!("{algorithm:?} does no all-reduce in steps"),
+            },
+            Collective::Broadcast { root } => {
+                let root = order.iter().position(|&rank| rank == root);
+                let root = root.expect("the root is one of the ranks");
+                let order: Vec<Rank> = [&order[root..], &order[..root]].concat();
+                match algorithm {
+                    Algorithm::Flat => vec![self.flat_broadcast(order)],
+                    Algorithm::Binomial => self.binomial(&order),
+                    Algorithm::Chain => vec![self.chain(&order).phase(shape.depth)],
+                    _ => unreachable!("{algorithm:?} does no broadcast in steps"),
+                }
+            }
+        }
+    }
+
+    fn flat_all_reduce<'s>(&self, order: &'s [Rank]) -> Phase<'s> {
+        let bytes = self.bytes;
+        let sends = order.iter().flat_map(move |&from| {
+            let others = order.iter().filter(move |&&to| to != from);
+            others.map(move |&to| Send { from, to, bytes })
+        });
+        one_round(sends, bytes * (order.len() - 1) as f64)
+    }
+
+    fn flat_broadcast(&self, order: Vec<Rank>) -> Phase<'static> {
+        let (bytes, root) = (self.bytes, order[0]);
+        one_round(order.into_iter().skip(1).map(move |to| Send { from: root, to, bytes }), 0.0)
+    }
+
+    /// In `2 * (size - 1)` rounds each rank sends as many parts of the data to the next; every
+    /// second channel goes the other way round.
+    fn ring<'s>(&self, order: &'s [Rank], channels: u32) -> Phase<'s> {
+        let size = order.len() as f64;
+        let part = (size - 1.0) / size;
+        let bytes = 2.0 * part * self.bytes / f64::from(channels);
+        let edges = move || order.iter().zip(order.iter().cycle().skip(1));
+        let sends = (0..channels).flat_map(move |channel| {
+            edges().map(move |(&one, &next)| match channel % 2 {
+                0 => Send { from: one, to: next, bytes },
+                _ => Send { from: next, to: one, bytes },
+            })
+        });
+        let lap_s: f64 = edges().map(|(&one, &next)| self.model.latency_s(one, next)).sum();
+        Phase {
+            sends: Box::new(sends),
+            rounds: 2 * (order.len() as u32 - 1),
+            latency_s: Some(2.0 * part * lap_s),
+            folded: part * self.bytes,
+        }
+    }
+
+    fn recursive_doubling(&self, order: &[Rank]) -> Vec<Phase<'static>> {
+        let (bytes, levels) = (self.bytes, order.len().ilog2());
+        let pairs = order.len() - (1 << levels);
+        let mut players: Vec<Rank> = order[..2 * pairs].iter().step_by(2).copied().collect();
+        players.extend(&order[2 * pairs..]);
+        let mut phases = Vec::new();
+        for level in 0..levels {
+            let send = |(player, &from): (usize, &Rank)| Send {
+                from,
+                to: players[player ^ (1 << level)],
+                bytes,
+            };
+            let sends: Vec<Send> = players.iter().enumerate().map(send).collect();
+            phases.push(one_round(sends.into_iter(), bytes));
+        }
+        if pairs > 0 {
+            let send = |pair: &[Rank]| Send { from: pair[1], to: pair[0], bytes };
+            let before: Vec<Send> = order[..2 * pairs].chunks(2).map(send).collect();
+            let after = before.clone().into_iter().map(|Send { from, to, bytes }| Send {
+                from: to,
+                to: from,
+                bytes,
+            });
+            phases.insert(0, one_round(before.into_iter(), bytes));
+            phases.push(one_round(after, 0.0));
+        }
+        phases
+    }
+
+    fn halving_doubling<'s>(&self, order: &'s [Rank]) -> Vec<Phase<'s>> {
+        let part = self.bytes / order.len() as f64;
+        let mut phases = Vec::new();
+        let mut held = order.len();
+        while held > 1 {
+            let distance = held.div_ceil(2);
+            let bytes = part * (held - distance) as f64;
+            let pairs = move || order.iter().zip(order.iter().cycle().skip(distance));
+            let there = pairs().map(move |(&from, &to)| Send { from, to, bytes });
+            let back = pairs().map(move |(&to, &from)| Send { from, to, bytes });
+            phases.push(one_round(there, bytes));
+            phases.push(one_round(back, 0.0));
+            held = distance;
+        }
+        phases
+    }
+
+    fn binomial(&self, order: &[Rank]) -> Vec<Phase<'static>> {
+        let (bytes, size) = (self.bytes, order.len());
+        let levels = size.next_power_of_two().ilog2();
+        let phase = |level: u32| {
+            let distance = 1 << level;
+            let senders = (0..size - distance).step_by(2 * distance);
+            let send = |from: usize| Send { from: order[from], to: order[from + distance], bytes };
+            one_round(senders.map(send).collect::<Vec<Send>>().into_iter(), 0.0)
+        };
+        (0..levels).rev().map(phase).collect()
+    }
+
+    fn hierarchical(&self, groups: &[Vec<Rank>]) -> Vec<Phase<'static>> {
+        let slices = groups.iter().map(Vec::len).max().unwrap_or(1);
+        let inside =
+            |block_of_receiver: bool| self.inside_groups(groups, slices, block_of_receiver);
+        let phases = [Some(inside(false)), self.across_groups(groups, slices), Some(inside(true))];
+        phases.into_iter().flatten().filter(|phase| phase.rounds > 0).collect()
+    }
+
+    /// One round of each group's ring after another: all blocks but the sender's own (scattering
+    /// and folding) or all but the receiver's own (gathering).
+    fn inside_groups(&self, groups: &[Vec<Rank>], slices: usize, gather: bool) -> Phase<'static> {
+        let slice = self.bytes / slices as f64;
+        let mut sends = Vec::new();
+        let mut latency_s = 0.0_f64;
+        for group in groups.iter().filter(|group| group.len() > 1) {
+            let size = group.len();
+            let mut lap_s = 0.0;
+            for (member, &from) in group.iter().enumerate() {
+                let next = (member + 1) % size;
+                let (first, end) = owned(if gather { next } else { member }, size, slices);
+                let bytes = slice * (slices - (end - first)) as f64;
+                sends.push(Send { from, to: group[next], bytes });
+                lap_s += self.model.latency_s(from, group[next]);
+            }
+            latency_s = latency_s.max(lap_s * (size - 1) as f64 / size as f64);
+        }
+        let folded = if gather { 0.0 } else { self.bytes * (slices - 1) as f64 / slices as f64 };
+        let (sends, latency_s) = (Box::new(sends.into_iter()), Some(latency_s));
+        Phase { sends, rounds: slices as u32 - 1, latency_s, folded }
+    }
+
+    /// A ring over the groups for each slice, through the ranks that own it.
+    fn across_groups(&self, groups: &[Vec<Rank>], slices: usize) -> Option<Phase<'static>> {
+        let count = groups.len() as f64;
+        let part = (count - 1.0) / count;
+        let bytes = 2.0 * part * self.bytes / slices as f64;
+        let mut sends: Vec<Send> = Vec::new();
+        let mut latency_s = 0.0_f64;
+        for slice in 0..slices {
+            let owner = |group: &Vec<Rank>| group[((slice + 1) * group.len() - 1) / slices];
+            let owners: Vec<Rank> = groups.iter().map(owner).collect();
+            let mut lap_s = 0.0;
+            for (&from, &to) in owners.iter().zip(owners.iter().cycle().skip(1)) {
+                sends.push(Send { from, to, bytes });
+                lap_s += self.model.latency_s(from, to);
+            }
+            latency_s = latency_s.max(2.0 * part * lap_s);
+        }
+        let smallest = groups.iter().map(Vec::len).min().unwrap_or(1);
+        (groups.len() > 1).then(|| Phase {
+            sends: Box::new(sends.into_iter()),
+            rounds: 2 * (groups.len() as u32 - 1),
+            latency_s: Some(latency_s),
+            folded: part * self.bytes / smallest as f64,
+        })
+    }
+}
+
+fn one_round<'s>(sends: impl Iterator<Item = Send> + 's, folded: f64) -> Phase<'s> {
+    Phase { sends: Box::new(sends), rounds: 1, latency_s: None, folded }
+}
+
+/// The first slice of a member of a group, and the one after its last.
+fn owned(member: usize, size: usize, slices: usize) -> (usize, usize) {
+    (member * slices / size, (member + 1) * slices / size)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::fabric::Fabric;
+    use crate::plan::model::Model;
+    use crate::schedule::{Part, Step};
+
+    /// Bytes from rank to rank.
+    type Traffic = BTreeMap<(Rank, Rank), f64>;
+
+    fn add(traffic: &mut Traffic, from: Rank, to: Rank, bytes: f64) {
+        *traffic.entry((from, to)).or_default() += bytes;
+    }
+
+    fn scheduled(algorithm: Algorithm, job: &Job, shape: &Shape) -> Traffic {
+        let mut traffic = Traffic::new();
+        for &rank in &shape.order {
+            let schedule = algorithm.schedule(job.collective, rank, shape).expect("steps");
+            let chunk = job.bytes / f64::from(schedule.chunks);
+            for step in schedule.steps {
+                if let Step::Send { to, part: Part { len, .. } } = step {
+                    add(&mut traffic, rank, to, chunk * f64::from(len));
+                }
+            }
+        }
+        traffic
+    }
+
+    fn priced(algorithm: Algorithm, job: &Job, shape: &Shape) -> Traffic {
+        let mut traffic = Traffic::new();
+        for send in job.phases(algorithm, shape).into_iter().flat_map(|phase| phase.sends) {
+            add(&mut traffic, send.from, send.to, send.bytes);
+        }
+        traffic
+    }
+
+    fn assert_same(algorithm: Algorithm, job: &Job, shape: &Shape) {
+        let (scheduled, priced) = (scheduled(algorithm, job, shape), priced(algorithm, job, shape));
+        assert_eq!(
+            scheduled.keys().collect::<Vec<_>>(),
+            priced.keys().collect::<Vec<_>>(),
+            "{algorithm:?} {shape:?}",
+        );
+        for (ends, bytes) in scheduled {
+            let relative = (priced[&ends] - bytes).abs() / bytes;
+            assert!(relative < 1e-9, "{algorithm:?} {shape:?} {ends:?}: {bytes} scheduled");
+        }
+    }
+
+    /// Shapes of that many ranks in groups, visited backwards.
+    fn shapes(size: u32) -> impl Iterator<Item = Shape> {
+        let order: Vec<Rank> = (0..size).rev().map(Rank).collect();
+        [(1, 1), (2, 3), (3, 4), (7, 1)].into_iter().map(move |(in_group, depth)| Shape {
+            groups: order.chunks(in_group).map(<[Rank]>::to_vec).collect(),
+            order: order.clone(),
+            depth,
+            channels: depth.min(2),
+        })
+    }
+
+    #[test]
+    fn each_price_is_for_the_bytes_that_the_schedule_sends() {
+        for size in 2..=17 {
+            let fabric = Fabric::sample(&vec![0; size as usize], &[0], 8.0);
+            let root = Rank(size / 2);
+            for collective in [Collective::AllReduce, Collective::Broadcast { root }] {
+                let job = Job { model: &Model::new(&fabric), collective, bytes: 1e6 };
+                for &algorithm in Algorithm::all_for(collective) {
+                    if algorithm != Algorithm::Fused {
+                        for mut shape in shapes(size) {
+                            if algorithm != Algorithm::Ring {
+                                shape.channels = 1;
+                            }
+                            assert_same(algorithm, &job, &shape);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

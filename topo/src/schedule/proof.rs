@@ -1,0 +1,100 @@
+//! What the tests of all algorithms share: they build the schedules of every rank of a shape and
+//! have them checked.
+
+use super::{Algorithm, Collective, Schedule, Semantics, Shape, Stats, check};
+use crate::Rank;
+
+/// The sizes over which every algorithm is proved.
+pub(super) fn all_sizes() -> impl Iterator<Item = u32> {
+    (1..=64).chain([67, 97, 127])
+}
+
+/// Proves the algorithm in natural and in shuffled order, with one channel and two, at each depth.
+pub(super) fn prove(algorithm: Algorithm, collective: Collective, size: u32, depths: &[u32]) {
+    let natural = Shape::flat(size);
+    let mut random = Random(size.into());
+    let shuffled = Shape { order: random.shuffled(&natural.order), ..natural.clone() };
+    for shape in [natural, shuffled] {
+        for channels in [1, 2] {
+            for &depth in depths {
+                prove_shape(algorithm, collective, &Shape { depth, channels, ..shape.clone() });
+            }
+        }
+    }
+}
+
+/// Proves the broadcast from every root in groups of up to 16, and from some in all sizes.
+pub(super) fn prove_broadcast(algorithm: Algorithm, depths: &[u32]) {
+    for size in all_sizes() {
+        let roots: Vec<u32> = match size {
+            1..=16 => (0..size).collect(),
+            _ => vec![0, size / 3, size - 1],
+        };
+        for root in roots.into_iter().map(Rank) {
+            prove(algorithm, Collective::Broadcast { root }, size, depths);
+        }
+    }
+}
+
+/// Proves the algorithm for one shape, on transports that hold everything and that hold nothing.
+pub(super) fn prove_shape(algorithm: Algorithm, collective: Collective, shape: &Shape) {
+    let schedules = schedules(algorithm, collective, shape);
+    for semantics in [Semantics::Eager, Semantics::Rendezvous] {
+        if let Err(fault) = check(collective, &schedules, semantics) {
+            panic!("{algorithm:?} {collective:?} {semantics:?} {shape:?}: {fault}");
+        }
+    }
+}
+
+/// The cost of the algorithm for one shape.
+pub(super) fn stats(algorithm: Algorithm, collective: Collective, shape: &Shape) -> Stats {
+    check(collective, &schedules(algorithm, collective, shape), Semantics::Rendezvous).unwrap()
+}
+
+/// The schedules of all ranks.
+pub(super) fn schedules(
+    algorithm: Algorithm,
+    collective: Collective,
+    shape: &Shape,
+) -> Vec<Schedule> {
+    let ranks = (0..shape.size()).map(Rank);
+    ranks.map(|rank| algorithm.schedule(collective, rank, shape).unwrap()).collect()
+}
+
+/// A shape with groups of these sizes, its ranks dealt to them in a shuffled order.
+pub(super) fn groups_of(sizes: &[u32]) -> Shape {
+    let mut shape = Shape::flat(sizes.iter().sum());
+    shape.order = Random(shape.size().into()).shuffled(&shape.order);
+    let mut rest = shape.order.as_slice();
+    shape.groups.clear();
+    for &size in sizes {
+        let (group, after) = rest.split_at(size as usize);
+        shape.groups.push(group.to_vec());
+        rest = after;
+    }
+    shape
+}
+
+/// A generator of random numbers that repeats from its seed.
+///
+/// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    /// A number below `end`.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % end as u64) as usize
+    }
+
+    fn shuffled(&mut self, ranks: &[Rank]) -> Vec<Rank> {
+        let mut ranks = ranks.to_vec();
+        for end in (2..=ranks.len()).rev() {
+            let other = self.below(end);
+            ranks.swap(end - 1, other);
+        }
+        ranks
+    }
+}

@@ -1,0 +1,73 @@
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use mio::net::TcpListener;
+use mio::{Interest, Poll};
+use socket2::{Domain, Protocol, Socket, Type};
+use tutti_transport::handshake::Secret;
+use tutti_transport::{Error, Peer};
+
+use crate::Tcp;
+use crate::job::{Job, Options};
+use crate::net::{LISTENER, Net, TIMER};
+use crate::timer::Timer;
+
+/// How many connections the kernel completes before this process has looked at them.
+const BACKLOG: i32 = 1024;
+
+/// A socket that the other peers can connect to. Nothing is accepted before it is a [`Tcp`].
+pub struct Listener {
+    listener: TcpListener,
+    address: SocketAddr,
+    poll: Poll,
+    timer: Timer,
+}
+
+impl Listener {
+    /// Listens on a port of the system's choice at the address `ip`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if no interface has this address, or no descriptors are left.
+    pub fn bind(ip: IpAddr) -> Result<Listener, Error> {
+        Listener::bind_at(SocketAddr::new(ip, 0)).map_err(|source| Error::Io {
+            peer: None,
+            what: format!("cannot listen at {ip}"),
+            source,
+        })
+    }
+
+    pub(crate) fn bind_at(wanted: SocketAddr) -> io::Result<Listener> {
+        let socket = Socket::new(Domain::for_address(wanted), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&wanted.into())?;
+        socket.listen(BACKLOG)?;
+        let mut listener = TcpListener::from_std(socket.into());
+        let address = listener.local_addr()?;
+        let poll = Poll::new()?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let timer = Timer::new(poll.registry(), TIMER)?;
+        Ok(Listener { listener, address, poll, timer })
+    }
+
+    /// Where it listens: with the port, and an unspecified address (`0.0.0.0`, `::`) as it is.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The transport of peer `me` in the group of `peers`, given by their listeners' addresses.
+    ///
+    /// An address is needed of those below `me` only. All of the group have the same `secret` and
+    /// `session`; a connection that does not prove both is turned away.
+    pub fn into_transport(
+        self,
+        me: Peer,
+        peers: Vec<Option<SocketAddr>>,
+        secret: Secret,
+        session: u64,
+        options: Options,
+    ) -> Tcp {
+        let job = Job { me, secret, session, options };
+        Tcp::new(self.poll, Net::new(job, peers, self.listener, self.timer))
+    }
+}
