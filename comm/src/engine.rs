@@ -48,7 +48,7 @@ pub(crate) struct Engine {
     finished: HashMap<u64, Result<Box<dyn Lent>, Error>>,
     /// Works that were dropped before they were done.
     forgotten: HashSet<u64>,
-    failed: Option<Cause>,
+    failed: Option<Arc<Cause>>,
 }
 
 #[derive(Clone)]
@@ -198,7 +198,7 @@ impl Engine {
         running: &mut Running,
         data: &mut [u8],
         until: Option<Instant>,
-    ) -> Result<bool, Cause> {
+    ) -> Result<bool, Arc<Cause>> {
         let mut idle = Idle::default();
         loop {
             let Parts { transport, group, monitor, patience, .. } = &mut self.parts;
@@ -228,7 +228,7 @@ impl Engine {
     }
 
     /// The cause of a fault: the hub's, where there is one.
-    fn judge(&self, running: &Running, fault: Fault) -> Cause {
+    fn judge(&self, running: &Running, fault: Fault) -> Arc<Cause> {
         let me = self.member(self.parts.group.me.0);
         let (trouble, fallback) = match fault {
             Fault::Mismatch { rank, theirs } => (
@@ -254,7 +254,7 @@ impl Engine {
         self.report(trouble, fallback)
     }
 
-    fn interrupted(&self, running: &Running, interrupt: Interrupt) -> Cause {
+    fn interrupted(&self, running: &Running, interrupt: Interrupt) -> Arc<Cause> {
         let me = self.member(self.parts.group.me.0);
         match interrupt {
             Interrupt::Verdict(cause) => cause,
@@ -282,10 +282,10 @@ impl Engine {
         }
     }
 
-    fn report(&self, trouble: Trouble, fallback: Cause) -> Cause {
+    fn report(&self, trouble: Trouble, fallback: Cause) -> Arc<Cause> {
         match &self.parts.monitor {
-            Some(monitor) => monitor.report(trouble, || fallback),
-            None => fallback,
+            Some(monitor) => monitor.report(trouble, fallback),
+            None => Arc::new(fallback),
         }
     }
 
@@ -293,7 +293,7 @@ impl Engine {
         self.parts.members[rank as usize].clone()
     }
 
-    fn fail(&mut self, print: &Fingerprint, cause: Cause) -> Error {
+    fn fail(&mut self, print: &Fingerprint, cause: Arc<Cause>) -> Error {
         self.failed.get_or_insert_with(|| cause.clone());
         self.error(print.to_string(), ErrorKind::Failed(cause))
     }
@@ -326,12 +326,14 @@ impl Engine {
             };
         };
         monitor.exchange(blob, limit).map_err(|cause| {
-            let cause = cause.unwrap_or(Cause::Deadline {
-                member: self.parts.members[me.index()].clone(),
-                operation: "a control exchange".into(),
-                after: limit,
-                waits_for: None,
-                others: Vec::new(),
+            let cause = cause.unwrap_or_else(|| {
+                Arc::new(Cause::Deadline {
+                    member: self.parts.members[me.index()].clone(),
+                    operation: "a control exchange".into(),
+                    after: limit,
+                    waits_for: None,
+                    others: Vec::new(),
+                })
             });
             self.failed.get_or_insert_with(|| cause.clone());
             self.error("exchange".into(), ErrorKind::Failed(cause))

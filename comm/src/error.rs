@@ -1,6 +1,7 @@
 //! What can go wrong, said with operation, rank, peer, host and what to do next.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -67,7 +68,7 @@ pub enum ErrorKind {
     /// The communicator has failed; all its ranks are told the same cause. It cannot be used any
     /// more: drop it, and make a new one from ranks that still live.
     #[error("{0}")]
-    Failed(Cause),
+    Failed(Arc<Cause>),
 }
 
 /// What ended a communicator. One is chosen by the hub and told to every rank.
@@ -195,7 +196,7 @@ impl Error {
     /// The rank that the error holds responsible, if it is one.
     pub fn culprit(&self) -> Option<Rank> {
         let ErrorKind::Failed(cause) = &self.kind else { return None };
-        let member = match cause {
+        let member = match &**cause {
             Cause::Died { member } | Cause::Left { member } | Cause::Aborted { member } => member,
             Cause::Mismatch { odd, .. } => odd,
             Cause::Transport { member, .. } => member,
@@ -216,7 +217,7 @@ mod tests {
         let error = Error {
             operation: Some("#3 all_reduce of 8 fp32 by sum".into()),
             rank: Some(Rank(1)),
-            kind: ErrorKind::Failed(Cause::Died { member }),
+            kind: ErrorKind::Failed(Arc::new(Cause::Died { member })),
         };
         let text = error.to_string();
         assert!(text.starts_with("#3 all_reduce of 8 fp32 by sum, on rank 1: "), "{text}");

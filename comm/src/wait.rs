@@ -1,5 +1,6 @@
 //! How a rank waits: it spins, yields, then parks in the transport; and what ends a wait.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tutti_transport::Transport;
@@ -11,6 +12,9 @@ use crate::error::Cause;
 const SLICE: Duration = Duration::from_millis(20);
 /// How long nothing moves before the hub is asked whether the ranks agree.
 const STALL: Duration = Duration::from_millis(10);
+/// How often a spinning rank offers its core to others: the scheduler may have put the rank it
+/// waits for on the same one.
+const SHARE: Duration = Duration::from_micros(4);
 /// How long an operation may still run on what a dead rank had sent, without moving.
 const GRACE: Duration = Duration::from_millis(100);
 
@@ -41,7 +45,7 @@ impl Patience {
 /// Why a wait ended before its operation.
 #[derive(Debug)]
 pub(crate) enum Interrupt {
-    Verdict(Cause),
+    Verdict(Arc<Cause>),
     Deadline,
     System(tutti_transport::Error),
 }
@@ -51,12 +55,15 @@ pub(crate) enum Interrupt {
 pub(crate) struct Idle {
     since: Option<Instant>,
     stall_told: bool,
+    /// For how long nothing had moved when the core was last given up.
+    yielded: Duration,
 }
 
 impl Idle {
     /// Something moved.
     pub(crate) fn reset(&mut self) {
         self.since = None;
+        self.yielded = Duration::ZERO;
     }
 
     /// Rests between two polls that moved nothing, shorter or longer by how long that has lasted.
@@ -84,9 +91,10 @@ impl Idle {
             self.stall_told = true;
             monitor.inspect(|monitor| monitor.stall());
         }
-        if idle < patience.spin {
+        if idle < patience.spin && idle < self.yielded + SHARE {
             std::hint::spin_loop();
         } else if idle < patience.spin + patience.yielding {
+            self.yielded = idle;
             std::thread::yield_now();
         } else {
             let limit = SLICE.min(patience.deadline - idle);
@@ -96,13 +104,13 @@ impl Idle {
     }
 }
 
-fn verdict(monitor: Option<&Monitor>) -> Option<Cause> {
+fn verdict(monitor: Option<&Monitor>) -> Option<Arc<Cause>> {
     monitor.filter(|monitor| monitor.is_broken()).and_then(Monitor::verdict)
 }
 
 /// A verdict that ends also an operation that still moves.
-pub(crate) fn ended(monitor: Option<&Monitor>) -> Option<Cause> {
-    verdict(monitor).filter(ends_at_once)
+pub(crate) fn ended(monitor: Option<&Monitor>) -> Option<Arc<Cause>> {
+    verdict(monitor).filter(|cause| ends_at_once(cause))
 }
 
 /// Whether nothing that is under way can be of use any more. After a death the operation may

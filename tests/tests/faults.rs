@@ -21,7 +21,7 @@ const TRANSPORTS: [TransportChoice; 2] = [TransportChoice::Shm, TransportChoice:
 
 fn cause<T>(result: Result<T, Error>) -> Cause {
     match result.map(drop).unwrap_err().kind {
-        ErrorKind::Failed(cause) => cause,
+        ErrorKind::Failed(cause) => (*cause).clone(),
         other => panic!("not a failure: {other}"),
     }
 }

@@ -28,7 +28,7 @@ struct Shared {
     record: RecordCell,
     broken: AtomicBool,
     closing: AtomicBool,
-    verdict: OnceLock<Cause>,
+    verdict: OnceLock<Arc<Cause>>,
     heard: Mutex<Heard>,
     news: Condvar,
 }
@@ -73,7 +73,7 @@ impl Monitor {
         self.shared.broken.load(Ordering::Acquire)
     }
 
-    pub(crate) fn verdict(&self) -> Option<Cause> {
+    pub(crate) fn verdict(&self) -> Option<Arc<Cause>> {
         self.shared.verdict.get().cloned()
     }
 
@@ -88,15 +88,14 @@ impl Monitor {
 
     /// Reports trouble and waits for the verdict of the hub, which is the same on all ranks.
     /// Blocks for [`VERDICT_TIME`] at most; `fallback` is the verdict if the hub is silent.
-    pub(crate) fn report(&self, trouble: Trouble, fallback: impl FnOnce() -> Cause) -> Cause {
+    pub(crate) fn report(&self, trouble: Trouble, fallback: Cause) -> Arc<Cause> {
         self.shared.say(&ToHub::Trouble { record: self.shared.record.read(), trouble });
         let heard = self.shared.heard.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let wait = self.shared.news.wait_timeout_while(heard, VERDICT_TIME, |heard| !heard.verdict);
         drop(wait);
         self.shared.verdict.get().cloned().unwrap_or_else(|| {
-            let cause = fallback();
-            self.shared.conclude(cause.clone());
-            cause
+            self.shared.conclude(fallback.clone());
+            Arc::new(fallback)
         })
     }
 
@@ -109,7 +108,7 @@ impl Monitor {
         &mut self,
         blob: &[u8],
         limit: Duration,
-    ) -> Result<Vec<Vec<u8>>, Option<Cause>> {
+    ) -> Result<Vec<Vec<u8>>, Option<Arc<Cause>>> {
         let round = self.round;
         self.round += 1;
         self.shared.say(&ToHub::Exchange { round, blob: blob.to_vec() });
@@ -195,7 +194,7 @@ impl Shared {
 
     /// The first cause stands.
     fn conclude(&self, cause: Cause) {
-        _ = self.verdict.set(cause);
+        _ = self.verdict.set(Arc::new(cause));
         self.broken.store(true, Ordering::Release);
         let mut heard = self.heard.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         heard.verdict = true;

@@ -209,7 +209,8 @@ impl Transport for Sim {
         let (now, closed) = (state.now_ns, state.closed[peer.index()]);
         let way = state.way(peer, self.me);
         let arrived = &mut self.arrived[peer.index()];
-        while let Some((_, bytes)) = way.pieces.pop_front_if(|(at, _)| *at <= now) {
+        let there = way.pieces.iter().take_while(|(at, _)| *at <= now).count();
+        for (_, bytes) in way.pieces.drain(..there) {
             arrived.extend(bytes);
         }
         if arrived.is_empty() && way.pieces.is_empty() && closed {
