@@ -16,6 +16,8 @@ pub use stats::Stats;
 
 /// Proves that the schedules of all ranks together carry out the collective, by running them on
 /// symbols: what a chunk holds is the set of ranks folded into it, and in which order they were.
+/// Of which chunk a symbol is, its place tells: a message or a local step that would carry it to
+/// another chunk is a fault.
 ///
 /// Beyond the meaning of [`Step`](super::Step) it proves that no run depends on timing, that no rank
 /// waits forever, that no contribution is lost or counted twice, that nothing is sent for nothing,
