@@ -1,4 +1,4 @@
-//! The `tutti` program: [`run`] starts the ranks of a job on this machine, [`bench`] measures
+//! The `tutti` program: [`run`] starts the ranks of a job on this machine, [`mod@bench`] measures
 //! collectives and checks their results, [`plan`] says which algorithm would be used and why.
 
 mod bench;

@@ -16,8 +16,7 @@ pub struct Error {
     pub operation: Option<String>,
     /// The rank on which it failed; none where this process has no rank yet.
     pub rank: Option<Rank>,
-    /// Why.
-    #[source]
+    /// Why; its text is part of this error's.
     pub kind: ErrorKind,
 }
 
@@ -58,12 +57,12 @@ pub enum ErrorKind {
     #[error("cannot start: {0}")]
     Start(String),
     /// The system refused something.
-    #[error("{what}: {source}")]
+    #[error("{what}: {error}")]
     System {
         /// What was tried.
         what: String,
         /// What the system said.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// The communicator has failed; all its ranks are told the same cause. It cannot be used any
     /// more: drop it, and make a new one from ranks that still live.
@@ -189,8 +188,8 @@ impl Error {
         Error::new(rank, ErrorKind::Start(what.into()))
     }
 
-    pub(crate) fn system(what: impl Into<String>, source: impl Into<std::io::Error>) -> Self {
-        Error::new(None, ErrorKind::System { what: what.into(), source: source.into() })
+    pub(crate) fn system(what: impl Into<String>, error: impl Into<std::io::Error>) -> Self {
+        Error::new(None, ErrorKind::System { what: what.into(), error: error.into() })
     }
 
     /// The rank that the error holds responsible, if it is one.
@@ -223,5 +222,6 @@ mod tests {
         assert!(text.starts_with("#3 all_reduce of 8 fp32 by sum, on rank 1: "), "{text}");
         assert!(text.contains("rank 2 (host a, pid 17) has ended"), "{text}");
         assert_eq!(error.culprit(), Some(Rank(2)));
+        assert!(std::error::Error::source(&error).is_none(), "the text says all, once");
     }
 }

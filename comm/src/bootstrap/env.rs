@@ -127,5 +127,5 @@ fn host(addresses: &[SocketAddr], secret: &Secret) -> Result<Rendezvous, Error> 
 }
 
 fn is_not_ours(error: &Error) -> bool {
-    matches!(&error.kind, ErrorKind::System { source, .. } if source.kind() == std::io::ErrorKind::AddrNotAvailable)
+    matches!(&error.kind, ErrorKind::System { error, .. } if error.kind() == std::io::ErrorKind::AddrNotAvailable)
 }

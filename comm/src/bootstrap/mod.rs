@@ -176,10 +176,10 @@ impl Line {
     /// with the ranks that are missing.
     pub(crate) fn join(mut self, size: u32, report: Report) -> Result<Joined, Error> {
         let (rank, started) = (self.rank, Instant::now());
-        let lost = |source: io::Error| {
+        let lost = |error: io::Error| {
             Error::new(
                 Some(rank),
-                ErrorKind::System { what: "the line to the rendezvous broke".into(), source },
+                ErrorKind::System { what: "the line to the rendezvous broke".into(), error },
             )
         };
         self.stream

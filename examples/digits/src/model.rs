@@ -100,7 +100,7 @@ fn add_outer(gradient: &mut [f32], slopes: &[f32], inputs: &[f32]) {
     }
 }
 
-/// −ln(softmax(scores)[label]), and its slope by each score: the probabilities, less 1 at `label`.
+/// `−ln(softmax(scores)[label])`, and its slope by each score: the probabilities, less 1 at `label`.
 fn cross_entropy(scores: &[f32; CLASSES], label: usize) -> (f32, [f32; CLASSES]) {
     let highest = scores.iter().copied().fold(f32::MIN, f32::max);
     let powers = scores.map(|score| (score - highest).exp());
