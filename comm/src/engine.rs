@@ -20,7 +20,7 @@ use crate::fold::Kernel;
 use crate::fused;
 use crate::program::Program;
 use crate::running::Running;
-use crate::wait::{self, Idle, Interrupt, Patience};
+use crate::wait::{self, Interrupt, Patience};
 use crate::work::Lent;
 
 /// What an engine is made of. The monitor is dropped first: it says good-bye before the
@@ -199,7 +199,6 @@ impl Engine {
         data: &mut [u8],
         until: Option<Instant>,
     ) -> Result<bool, Arc<Cause>> {
-        let mut idle = Idle::default();
         loop {
             let Parts { transport, group, monitor, patience, .. } = &mut self.parts;
             match running.progress(data, group, &mut **transport) {
@@ -209,17 +208,20 @@ impl Engine {
                     return Ok(true);
                 }
                 Ok(true) => {
-                    idle.reset();
+                    running.idle.reset();
                     if let Some(cause) = wait::ended(monitor.as_ref()) {
                         return Err(cause);
                     }
                 }
                 Ok(false) => {
-                    if until.is_some_and(|until| until <= Instant::now()) {
-                        return Ok(false);
-                    }
-                    if let Err(interrupt) = idle.rest(patience, &mut **transport, monitor.as_ref())
-                    {
+                    let rested = match running.idle.check(patience, monitor.as_ref()) {
+                        Ok(_) if until.is_some_and(|until| until <= Instant::now()) => {
+                            return Ok(false);
+                        }
+                        Ok(idle) => running.idle.rest(idle, patience, &mut **transport),
+                        Err(interrupt) => Err(interrupt),
+                    };
+                    if let Err(interrupt) = rested {
                         return Err(self.interrupted(running, interrupt));
                     }
                 }

@@ -11,10 +11,12 @@ use crate::executor::{Fault, Group, Operation};
 use crate::fold::Kernel;
 use crate::fused::FusedOperation;
 use crate::program::Program;
+use crate::wait::Idle;
 
 /// One operation under way.
 pub(crate) struct Running {
     pub(crate) print: Fingerprint,
+    pub(crate) idle: Idle,
     kernel: Kernel,
     way: Way,
 }
@@ -43,7 +45,7 @@ impl Running {
             }
             None => Way::Fused(FusedOperation::new(call, print, kernel)),
         };
-        Running { print, kernel, way }
+        Running { print, idle: Idle::default(), kernel, way }
     }
 
     /// Moves what can be moved now; says whether anything did.

@@ -12,6 +12,8 @@ use crate::error::Cause;
 const SLICE: Duration = Duration::from_millis(20);
 /// How long nothing moves before the hub is asked whether the ranks agree.
 const STALL: Duration = Duration::from_millis(10);
+/// A pause between polls that is no wait: longer than any sleep of [`SLICE`], even on a busy host.
+const AWAY: Duration = Duration::from_secs(1);
 /// How often a spinning rank offers its core to others: the scheduler may have put the rank it
 /// waits for on the same one.
 const SHARE: Duration = Duration::from_micros(4);
@@ -50,10 +52,12 @@ pub(crate) enum Interrupt {
     System(tutti_transport::Error),
 }
 
-/// One wait: since when nothing has moved, and what has been done about it.
+/// The standstill of one operation: since when nothing has moved, and what was done about it.
 #[derive(Default)]
 pub(crate) struct Idle {
     since: Option<Instant>,
+    /// When the operation was last polled.
+    polled: Option<Instant>,
     stall_told: bool,
     /// For how long nothing had moved when the core was last given up.
     yielded: Duration,
@@ -62,23 +66,28 @@ pub(crate) struct Idle {
 impl Idle {
     /// Something moved.
     pub(crate) fn reset(&mut self) {
-        self.since = None;
-        self.yielded = Duration::ZERO;
+        *self = Idle { stall_told: self.stall_told, ..Idle::default() };
     }
 
-    /// Rests between two polls that moved nothing, shorter or longer by how long that has lasted.
+    /// To be called after each poll that moved nothing; returns for how long that has lasted. Time in
+    /// which nobody polled (the caller computes, the process was stopped) does not count.
     ///
     /// # Errors
     ///
-    /// When the wait is over: a verdict, the deadline, or the system refuses to sleep.
-    pub(crate) fn rest(
+    /// When the wait is over: by a verdict or by the deadline.
+    pub(crate) fn check(
         &mut self,
         patience: &Patience,
-        transport: &mut dyn Transport,
         monitor: Option<&Monitor>,
-    ) -> Result<(), Interrupt> {
+    ) -> Result<Duration, Interrupt> {
         let now = Instant::now();
-        let idle = now - *self.since.get_or_insert(now);
+        let away = self.polled.map_or(Duration::ZERO, |polled| now - polled);
+        self.polled = Some(now);
+        let since = self.since.get_or_insert(now);
+        if away >= AWAY {
+            *since += away;
+        }
+        let idle = now.saturating_duration_since(*since);
         if let Some(cause) = verdict(monitor)
             && (idle >= GRACE || ends_at_once(&cause))
         {
@@ -91,6 +100,20 @@ impl Idle {
             self.stall_told = true;
             monitor.inspect(|monitor| monitor.stall());
         }
+        Ok(idle)
+    }
+
+    /// Rests before the next poll, shorter or longer by how long nothing has moved.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to sleep.
+    pub(crate) fn rest(
+        &mut self,
+        idle: Duration,
+        patience: &Patience,
+        transport: &mut dyn Transport,
+    ) -> Result<(), Interrupt> {
         if idle < patience.spin && idle < self.yielded + SHARE {
             std::hint::spin_loop();
         } else if idle < patience.spin + patience.yielding {

@@ -146,6 +146,28 @@ fn abort_ends_a_wait_on_all_ranks_and_names_who_called_it() {
 }
 
 #[test]
+fn a_rank_that_only_tests_is_told_as_well() {
+    for transport in TRANSPORTS {
+        let causes = ranks::run(
+            3,
+            |_| config(transport),
+            |comm| {
+                comm.barrier().unwrap();
+                if comm.rank() == Rank(1) {
+                    return cause(comm.broadcast(&mut vec![1.0_f32; 100_000], Rank(0)));
+                }
+                let mut work =
+                    comm.start_all_reduce(vec![1.0_f32; 100_000], Reduction::Sum).unwrap();
+                while !work.test() {}
+                cause(work.wait())
+            },
+        );
+        let named = |cause: &Cause| matches!(cause, Cause::Mismatch { odd, .. } if odd.rank == 1);
+        assert!(causes.iter().all(named), "{causes:?}");
+    }
+}
+
+#[test]
 fn a_deadline_says_whom_it_waits_for_and_what_everybody_does() {
     for transport in TRANSPORTS {
         let over = std::sync::Barrier::new(3);
