@@ -254,8 +254,9 @@ impl Communicator {
         self.shared.lock().run(call, data)
     }
 
-    /// Replaces `data` by that of rank `root`. Blocks until this rank's part is done: the root may
-    /// return before the others have received.
+    /// Replaces `data` by that of rank `root`. Blocks until this rank's part is done: where the plan
+    /// is not fused, the root may return before the others have received, and hear of a mismatch
+    /// only by its next call.
     ///
     /// # Errors
     ///

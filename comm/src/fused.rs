@@ -17,7 +17,7 @@ pub(crate) struct FusedOperation {
     tag: u64,
     kernel: Kernel,
     posted: bool,
-    /// All ranks below this one have posted what this rank has to read.
+    /// All ranks below this one have posted.
     seen: u32,
     done: bool,
 }
@@ -70,16 +70,16 @@ impl FusedOperation {
         }
     }
 
-    /// Whether every rank that this one reads has posted, and the same operation.
+    /// Whether every rank has posted, and the same operation: also those of a broadcast that have
+    /// nothing to say, so that a mismatch is an error on all.
     fn look(&mut self, len: usize, group: &Group, board: &dyn Board) -> Result<bool, Fault> {
         while self.seen < group.size() {
             let rank = Rank(self.seen);
-            if self.contributes(rank) {
-                match board.read(group.peers[rank.index()]) {
-                    None => return Ok(false),
-                    Some((tag, message)) if tag == self.tag && message.len() == len => {}
-                    Some(_) => return Err(Fault::Mismatch { rank, theirs: None }),
-                }
+            let expected = if self.contributes(rank) { len } else { 0 };
+            match board.read(group.peers[rank.index()]) {
+                None => return Ok(false),
+                Some((tag, message)) if tag == self.tag && message.len() == expected => {}
+                Some(_) => return Err(Fault::Mismatch { rank, theirs: None }),
             }
             self.seen += 1;
         }

@@ -81,16 +81,18 @@ impl Job<'_> {
             + phase.folded * self.model.fold_s_per_byte
     }
 
-    /// One exchange: all ranks copy their data in, and each folds all of it from where it lies.
+    /// One exchange: ranks copy their data in, and each folds all of it from where it lies, or
+    /// copies the root's.
     fn fused(&self, order: &[Rank]) -> f64 {
         /// Looking at one more flag takes this part of a message's latency: the cache lines of all
         /// ranks are on their way at the same time.
         const FLAG: f64 = 0.125;
         let others = order.len() as f64 - 1.0;
+        let read = if let Collective::Broadcast { .. } = self.collective { 1.0 } else { others };
         let (one, other) = (order[0], order[1 % order.len()]);
         self.model.latency_s(one, other) * (1.0 + FLAG * (others - 1.0))
             + self.bytes * self.model.s_per_byte(one, other)
-            + others * self.bytes * self.model.fold_s_per_byte
+            + read * self.bytes * self.model.fold_s_per_byte
             + self.model.switch_s
     }
 

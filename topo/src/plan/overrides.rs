@@ -163,7 +163,7 @@ mod tests {
         );
         assert_eq!(
             error("broadcast:ring"),
-            "broadcast has no algorithm `ring` (possible: flat, binomial, chain)",
+            "broadcast has no algorithm `ring` (possible: fused, flat, binomial, chain)",
         );
         assert!(error("all_reduce:rng").contains("did you mean `ring`?"));
         assert!(error("all_reduce").contains("`all_reduce` is not of the form"));

@@ -82,8 +82,8 @@ impl Algorithm {
             .copied()
     }
 
-    /// All algorithms that can do the collective. They include [`Algorithm::Fused`] for
-    /// all-reduce and barrier, which has no steps.
+    /// All algorithms that can do the collective. They include [`Algorithm::Fused`], which has no
+    /// steps.
     pub fn all_for(collective: Collective) -> &'static [Algorithm] {
         match collective {
             Collective::AllReduce | Collective::Barrier => &[
@@ -96,7 +96,7 @@ impl Algorithm {
                 Algorithm::Hierarchical,
             ],
             Collective::Broadcast { .. } => {
-                &[Algorithm::Flat, Algorithm::Binomial, Algorithm::Chain]
+                &[Algorithm::Fused, Algorithm::Flat, Algorithm::Binomial, Algorithm::Chain]
             }
         }
     }

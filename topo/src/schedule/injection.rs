@@ -11,17 +11,17 @@ const SEED: u64 = 20_250_601;
 
 #[test]
 fn every_broken_all_reduce_is_found() {
-    for &algorithm in Algorithm::all_for(Collective::AllReduce) {
-        if algorithm != Algorithm::Fused {
-            shapes().for_each(|shape| break_everywhere(algorithm, Collective::AllReduce, &shape));
-        }
-    }
+    every_broken(Collective::AllReduce);
 }
 
 #[test]
 fn every_broken_broadcast_is_found() {
-    let collective = Collective::Broadcast { root: Rank(1) };
-    for &algorithm in Algorithm::all_for(collective) {
+    every_broken(Collective::Broadcast { root: Rank(1) });
+}
+
+fn every_broken(collective: Collective) {
+    let algorithms = Algorithm::all_for(collective).iter().copied();
+    for algorithm in algorithms.filter(|&algorithm| algorithm != Algorithm::Fused) {
         shapes().for_each(|shape| break_everywhere(algorithm, collective, &shape));
     }
 }
