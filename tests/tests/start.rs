@@ -61,7 +61,7 @@ fn a_rank_outside_the_group_is_refused_at_once() {
 
 #[test]
 fn missing_ranks_are_named_when_the_start_deadline_passes() {
-    let short = |_| Config { start_deadline: Duration::from_millis(1500), ..Config::default() };
+    let short = |_| Config { start_deadline: Duration::from_millis(3500), ..Config::default() };
     for result in start(&[(0, 4), (2, 4)], short) {
         let reason = reason(result);
         // The first to give up takes the session with it: the other hears of that.

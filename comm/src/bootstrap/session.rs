@@ -84,18 +84,22 @@ impl Session {
         (0..self.size()).filter(|&rank| self.members[rank as usize].is_none()).collect()
     }
 
-    /// Adds a member; when it is the last, all are told the reports of all.
+    /// Adds a member and tells it whom the session waits for; when it is the last, all are told the
+    /// reports of all.
     pub(super) fn join(&mut self, rank: u32, report: Report) {
         let seat =
             Seat { report, record: Record::default(), seen: None, answered: false, left: false };
         self.members[rank as usize] = Some(seat);
-        if self.missing().is_empty() {
+        let missing = self.missing();
+        if missing.is_empty() {
             let reports = self.members.iter().flatten().map(|seat| seat.report.clone()).collect();
             self.tell_all(FromHub::Welcome { session: self.id, reports });
+        } else {
+            self.out.push((rank, FromHub::Waiting { missing }));
         }
     }
 
-    /// Tells everybody who has not been told yet whom the session waits for, or that it cannot be.
+    /// Tells everybody who has joined.
     pub(super) fn tell_all(&mut self, message: FromHub) {
         let joined = (0..self.size()).filter(|&rank| self.members[rank as usize].is_some());
         self.out.extend(joined.map(|rank| (rank, message.clone())));
@@ -365,9 +369,8 @@ mod tests {
     fn session(size: u32) -> Session {
         let mut session = Session::new(7, size);
         (0..size).for_each(|rank| session.join(rank, report(rank)));
-        let welcomed = session.take_out();
-        assert_eq!(welcomed.len(), size as usize);
-        assert!(welcomed.iter().all(|(_, m)| matches!(m, FromHub::Welcome { session: 7, .. })));
+        let welcome = |(_, m): &&(u32, FromHub)| matches!(m, FromHub::Welcome { session: 7, .. });
+        assert_eq!(session.take_out().iter().filter(welcome).count(), size as usize);
         session
     }
 
@@ -384,6 +387,14 @@ mod tests {
             _ => None,
         })
         .collect()
+    }
+
+    #[test]
+    fn who_joins_early_is_told_whom_the_session_waits_for() {
+        let mut session = Session::new(7, 3);
+        session.join(1, report(1));
+        let told = session.take_out();
+        assert!(matches!(&told[..], [(1, FromHub::Waiting { missing })] if *missing == [0, 2]));
     }
 
     #[test]
