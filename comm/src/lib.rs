@@ -22,6 +22,7 @@ mod links;
 mod program;
 mod reduction;
 mod running;
+mod service;
 mod wait;
 mod work;
 

@@ -17,6 +17,7 @@ use tutti_transport::handshake::{ANY, Handshake, Secret};
 
 use super::session::Session;
 use super::wire::{FromHub, Inbox, Report, ToHub, encode};
+use crate::service;
 
 /// How long a stranger may take to prove that it belongs to the job.
 const STRANGER_TIME: Duration = Duration::from_secs(5);
@@ -55,7 +56,7 @@ impl HubThread {
             told_waiting: Instant::now(),
             stop: Arc::clone(&stop),
         };
-        let thread = std::thread::Builder::new().name("tutti-hub".into()).spawn(|| hub.run())?;
+        let thread = service::spawn("tutti-hub", || hub.run())?;
         Ok(HubThread { stop, waker, thread: Some(thread), detached: false })
     }
 

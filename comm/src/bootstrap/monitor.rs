@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::record::RecordCell;
 use super::wire::{FromHub, Inbox, ToHub, Trouble, encode};
 use crate::error::Cause;
+use crate::service;
 
 /// How long a rank that has reported trouble waits for the hub's verdict.
 const VERDICT_TIME: Duration = Duration::from_secs(2);
@@ -58,9 +59,7 @@ impl Monitor {
             news: Condvar::new(),
         });
         let listener = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("tutti-monitor".into())
-            .spawn(move || listener.listen(inbox))?;
+        let thread = service::spawn("tutti-monitor", move || listener.listen(inbox))?;
         Ok(Monitor { shared, thread: Some(thread), round: 0 })
     }
 
