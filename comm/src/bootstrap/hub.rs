@@ -357,23 +357,29 @@ impl Hub {
         }
     }
 
-    /// Sends what the sessions have to say.
+    /// Sends what the sessions have to say; to ranks of this process last, because what they hear
+    /// may end the process and with it the hub.
     fn deliver(&mut self) {
         for session in &mut self.sessions {
-            let out = session.take_out();
-            if out.is_empty() {
+            let mut said: HashMap<u32, Vec<u8>> = HashMap::new();
+            for (rank, message) in session.take_out() {
+                said.entry(rank).or_default().extend(encode(&message));
+            }
+            if said.is_empty() {
                 continue;
             }
-            let id = session.id;
-            for line in self.lines.values_mut() {
-                let State::Member { session, rank } = line.state else { continue };
-                if session != id {
-                    continue;
+            let of_session = |line: &Line| match line.state {
+                State::Member { session: id, rank } if id == session.id => Some(rank),
+                _ => None,
+            };
+            let is_here = |rank| session.report(rank).is_some_and(|r| r.pid == std::process::id());
+            for here in [false, true] {
+                for line in self.lines.values_mut() {
+                    if let Some(rank) = of_session(line).filter(|&rank| is_here(rank) == here) {
+                        line.out.extend(said.remove(&rank).unwrap_or_default());
+                        line.flush();
+                    }
                 }
-                for (_, message) in out.iter().filter(|(to, _)| *to == rank) {
-                    line.out.extend(encode(message));
-                }
-                line.flush();
             }
         }
         self.lines.retain(|_, line| !(matches!(line.state, State::Closing) && line.out.is_empty()));
