@@ -56,10 +56,10 @@ impl Shared {
 }
 
 impl Communicator {
-    /// Joins the job that the launcher's variables describe ([`Config::launch`]): `TUTTI_ID` with
-    /// `RANK` and `WORLD_SIZE`, as `tutti run` sets them, or `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and
-    /// `MASTER_PORT`. Without any of them this process is a communicator of one rank. Blocks until
-    /// all ranks have joined.
+    /// Joins the job that the launcher's variables describe ([`Config::launch`]): those of
+    /// `tutti run`, torchrun, Open MPI, MPICH, Intel MPI, Slurm, or `RANK`, `WORLD_SIZE`, `MASTER_ADDR`
+    /// and `MASTER_PORT`; docs/STARTING.md has the order. Without any of them this process is a
+    /// communicator of one rank. Blocks until all ranks have joined.
     ///
     /// # Errors
     ///

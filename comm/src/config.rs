@@ -7,6 +7,7 @@ use tutti_transport::handshake::Secret;
 
 use crate::error::{Error, ErrorKind};
 use crate::fold::Level;
+use crate::launch::Launch;
 
 /// The settings of a communicator.
 #[derive(Clone, Debug)]
@@ -36,7 +37,8 @@ pub struct Config {
     pub host_id: Option<String>,
     /// Where the job is started from; see [`Launch`].
     pub launch: Launch,
-    /// Complaints about the environment that are no errors, such as an unknown `TUTTI_*` name.
+    /// Complaints about the environment that are no errors, such as an unknown `TUTTI_*` name, or
+    /// two launchers that tell different ranks.
     pub warnings: Vec<String>,
 }
 
@@ -65,22 +67,6 @@ impl TransportChoice {
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Auto, Self::Shm, Self::Tcp].into_iter().find(|choice| choice.name() == name)
     }
-}
-
-/// The launcher's variables, as they are: which rank of how many this process is, and where the
-/// ranks meet. [`Communicator::from_env`](crate::Communicator::from_env) reads them.
-#[derive(Clone, Debug, Default)]
-pub struct Launch {
-    /// `TUTTI_ID`: a unique id, as `tutti run` sets it.
-    pub id: Option<String>,
-    /// `RANK`.
-    pub rank: Option<String>,
-    /// `WORLD_SIZE`.
-    pub world_size: Option<String>,
-    /// `MASTER_ADDR`.
-    pub master_addr: Option<String>,
-    /// `MASTER_PORT`.
-    pub master_port: Option<String>,
 }
 
 impl Default for Config {
@@ -144,15 +130,11 @@ impl Config {
         let mut vars: Vec<_> = vars.into_iter().collect();
         vars.sort();
         for (name, value) in vars {
-            match name.as_str() {
-                "RANK" => config.launch.rank = Some(value),
-                "WORLD_SIZE" => config.launch.world_size = Some(value),
-                "MASTER_ADDR" => config.launch.master_addr = Some(value),
-                "MASTER_PORT" => config.launch.master_port = Some(value),
-                _ if name.starts_with("TUTTI_") => config.set(&name, value)?,
-                _ => {}
+            if !config.launch.set(&name, &value) && name.starts_with("TUTTI_") {
+                config.set(&name, value)?;
             }
         }
+        config.warnings.extend(config.launch.warnings());
         Ok(config)
     }
 
@@ -185,7 +167,6 @@ impl Config {
             }
             "TUTTI_JOB_SECRET" => self.job_secret = Some(Secret::from_text(&value)),
             "TUTTI_HOST_ID" => self.host_id = Some(value),
-            "TUTTI_ID" => self.launch.id = Some(value),
             // Read by the programs that write the log.
             "TUTTI_LOG" => {}
             unknown => self.warnings.push(unknown_variable(unknown)),
@@ -272,8 +253,8 @@ mod tests {
     #[test]
     fn launcher_variables_are_kept_as_they_are() {
         let config = read(&[("RANK", "3"), ("WORLD_SIZE", "x"), ("MASTER_PORT", "29500")]).unwrap();
-        assert_eq!(config.launch.rank.as_deref(), Some("3"));
-        assert_eq!(config.launch.world_size.as_deref(), Some("x"));
-        assert_eq!(config.launch.master_port.as_deref(), Some("29500"));
+        assert_eq!(config.launch.get("RANK"), Some("3"));
+        assert_eq!(config.launch.get("WORLD_SIZE"), Some("x"));
+        assert_eq!(config.launch.get("MASTER_PORT"), Some("29500"));
     }
 }

@@ -25,3 +25,24 @@ pub(crate) fn numa_node() -> u32 {
         .find_map(|node| node.file_name().to_string_lossy().strip_prefix("node")?.parse().ok())
         .unwrap_or(0)
 }
+
+/// The nearest process above this one that was started without the variable `name`: its number
+/// and when it started. What a launcher sets for its processes, it is not started with itself, so
+/// this is the launcher, also where shells stand between. `None` where `/proc` does not say.
+pub(crate) fn ancestor_without(name: &str) -> Option<String> {
+    let mut pid = std::process::id();
+    loop {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in brackets may hold anything; numbers follow the last bracket.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let (parent, started) = (fields.get(1)?.parse().ok()?, fields.get(19)?);
+        // What cannot be read belongs to another user, and so to no process of the job.
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let sets =
+            |var: &[u8]| var.strip_prefix(name.as_bytes()).is_some_and(|v| v.starts_with(b"="));
+        if !environ.split(|byte| *byte == 0).any(sets) {
+            return Some(format!("{pid} started {started}"));
+        }
+        pid = parent;
+    }
+}

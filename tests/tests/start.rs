@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tutti::{Communicator, Config, Error, ErrorKind, Rank, Reduction, Rendezvous, TransportChoice};
@@ -155,6 +156,8 @@ fn launcher_variables_that_make_no_sense_are_named() {
     assert!(read(&[("RANK", "x"), ("WORLD_SIZE", "2")]).contains("RANK=x"));
     assert!(read(&[("RANK", "2"), ("WORLD_SIZE", "2")]).contains("WORLD_SIZE=2"));
     assert!(read(&[("RANK", "0"), ("WORLD_SIZE", "2")]).contains("MASTER_ADDR"));
+    assert!(read(&[("PMI_RANK", "2"), ("PMI_SIZE", "2")]).contains("PMI_SIZE=2"));
+    assert!(read(&[("OMPI_COMM_WORLD_RANK", "0")]).contains("OMPI_COMM_WORLD_SIZE"));
     let port = [
         ("RANK", "0"),
         ("WORLD_SIZE", "2"),
@@ -208,4 +211,95 @@ fn a_taken_master_port_is_said_with_the_remedy() {
         reason.contains("in use") && reason.contains("set MASTER_PORT to a free one"),
         "{reason}"
     );
+}
+
+/// A port of the loopback address, free a moment ago, with room above it.
+fn free_port(address: &str) -> u16 {
+    let free = || std::net::TcpListener::bind((address, 0)).unwrap().local_addr().unwrap().port();
+    std::iter::repeat_with(free).find(|port| *port < 65_500).unwrap()
+}
+
+/// Starts two ranks as processes with exactly these variables, and expects both to reduce.
+fn starts_with<'a>(vars: impl Fn(u32) -> Vec<(&'a str, String)>) {
+    let start = |rank| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rank"));
+        command.arg("once").env_clear().envs(vars(rank));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let children: Vec<_> = [0, 1].map(start).into();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && output.stdout == b"ok\n", "{said}");
+    }
+}
+
+#[test]
+fn processes_of_open_mpi_find_each_other() {
+    let job = format!("prterun-of-this-test-{}@1", std::process::id());
+    starts_with(|rank| {
+        vec![
+            ("OMPI_COMM_WORLD_RANK", rank.to_string()),
+            ("OMPI_COMM_WORLD_SIZE", "2".into()),
+            ("OMPI_COMM_WORLD_LOCAL_SIZE", "2".into()),
+            ("PMIX_NAMESPACE", job.clone()),
+        ]
+    });
+}
+
+#[test]
+fn processes_of_mpich_find_each_other_by_their_launcher() {
+    starts_with(|rank| {
+        let ranks = [("PMI_RANK", rank.to_string()), ("PMI_SIZE", "2".into())];
+        ranks.into_iter().chain([("MPI_LOCALNRANKS", "2".into())]).collect()
+    });
+}
+
+#[test]
+fn processes_of_slurm_find_each_other() {
+    starts_with(|rank| {
+        vec![
+            ("SLURM_PROCID", rank.to_string()),
+            ("SLURM_NTASKS", "2".into()),
+            ("SLURM_JOB_ID", std::process::id().to_string()),
+            ("SLURM_STEP_ID", "0".into()),
+            ("SLURM_STEP_NODELIST", "node[07]".into()),
+        ]
+    });
+}
+
+fn torchrun(rank: u32, address: &str, port: u16) -> Vec<(&'static str, String)> {
+    vec![
+        ("RANK", rank.to_string()),
+        ("WORLD_SIZE", "2".into()),
+        ("MASTER_ADDR", address.into()),
+        ("MASTER_PORT", port.to_string()),
+        ("TORCHELASTIC_RUN_ID", "none".into()),
+        ("TORCHELASTIC_USE_AGENT_STORE", "True".into()),
+    ]
+}
+
+#[test]
+fn processes_of_torchrun_meet_beside_its_store_and_other_jobs() {
+    let address = "127.91.7.5";
+    let port = free_port(address);
+    let at = |port| std::net::SocketAddr::new(address.parse().unwrap(), port);
+    let _store = std::net::TcpListener::bind(at(port)).unwrap();
+    let _other_job = Rendezvous::bind(at(port + 1)).unwrap();
+    starts_with(|rank| torchrun(rank, address, port));
+}
+
+#[test]
+fn candidates_that_all_belong_to_others_are_an_error_at_once() {
+    let address = "127.91.7.6";
+    let at = std::net::SocketAddr::new(address.parse().unwrap(), 65_535);
+    let _other_job = Rendezvous::bind(at).unwrap();
+    let read = |rank| {
+        let vars = torchrun(rank, address, 65_534).into_iter();
+        let vars = vars.map(|(name, value)| (name.to_string(), value));
+        let long = [("TUTTI_START_DEADLINE".to_string(), "3600".to_string())];
+        reason(Communicator::from_env(Config::from_vars(vars.chain(long)).unwrap()))
+    };
+    assert!(read(0).contains("set MASTER_PORT to a free one"), "{}", read(0));
+    assert!(read(1).contains("is not the rendezvous of this job"), "{}", read(1));
 }

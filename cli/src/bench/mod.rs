@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use tutti::Communicator;
+use tutti::{Communicator, Config};
 
 pub(crate) use args::Args;
 pub(crate) use limits::peer as limits_peer;
@@ -42,7 +42,8 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
 
 /// Whether this process already is a rank of somebody's job.
 fn launched() -> bool {
-    ["TUTTI_ID", "RANK"].into_iter().any(|name| std::env::var_os(name).is_some())
+    // A setting that makes no sense is reported on joining.
+    Config::from_env().map_or(true, |config| config.launch.is_launched())
 }
 
 /// Starts this program again, once per rank, with the same arguments.

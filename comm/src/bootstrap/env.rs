@@ -5,45 +5,43 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use tutti_topo::Rank;
 use tutti_transport::handshake::Secret;
 
+use super::meet::{self, Meeting, Seat, missing, setting};
 use super::{Rendezvous, UniqueId};
-use crate::config::{Config, Launch};
+use crate::config::Config;
 use crate::error::{Error, ErrorKind};
+use crate::launch::Launch;
 
 /// Which rank of how many this process is, and where the ranks meet.
 pub(crate) struct Place {
     pub(crate) rank: Rank,
     pub(crate) size: u32,
-    /// Addresses of the hub (several if a name has several), and the secret; none for a rank alone.
+    /// Candidate addresses of the hub, and the secret by which it is known; none for a rank alone.
     pub(crate) meet: Option<(Vec<SocketAddr>, Secret)>,
 }
 
 impl Place {
     /// The place that the launcher's variables name. On rank 0 of a job without a launcher's
-    /// rendezvous this also opens it, at `MASTER_ADDR:MASTER_PORT`, for as long as the process lives.
+    /// rendezvous this also opens it, at the first candidate that is free, for as long as the
+    /// process lives.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Setting`] names the variable that is missing or makes no sense.
     pub(crate) fn from_config(config: &Config) -> Result<Place, Error> {
-        let launch = &config.launch;
-        if launch.rank.is_none() && launch.world_size.is_none() && launch.id.is_none() {
+        let Some(seat) = seat(&config.launch)? else {
             return Ok(Place { rank: Rank(0), size: 1, meet: None });
-        }
-        let rank = Rank(number("RANK", &launch.rank)?);
-        let size = number("WORLD_SIZE", &launch.world_size)?;
-        if rank.0 >= size {
-            let problem = format!("ranks go from 0 to WORLD_SIZE - 1, and WORLD_SIZE={size}");
-            return Err(setting("RANK", &rank.to_string(), problem));
-        }
-        if let Some(id) = &launch.id {
+        };
+        let Seat { rank, size, .. } = seat;
+        if let Some(id) = config.launch.get("TUTTI_ID") {
             let UniqueId { address, secret } = id.parse()?;
             return Ok(Place { rank, size, meet: Some((vec![address], secret)) });
         }
         if size == 1 {
             return Ok(Place { rank, size, meet: None });
         }
-        let addresses = master(launch)?;
-        let secret = secret(config, &addresses);
+        let meeting = meet::place(config, &seat)?;
+        let addresses = resolve(&meeting)?;
+        let secret = secret(config, &meeting, &addresses);
         if rank.0 == 0 {
             host(&addresses, &secret)?.detach();
         }
@@ -51,43 +49,49 @@ impl Place {
     }
 }
 
-fn setting(name: &str, value: &str, problem: impl Into<String>) -> Error {
-    Error::new(
-        None,
-        ErrorKind::Setting { name: name.into(), value: value.into(), problem: problem.into() },
-    )
+/// Which rank of how many this process is, if a launcher started it.
+pub(super) fn seat(launch: &Launch) -> Result<Option<Seat>, Error> {
+    let Some(launcher) = launch.launcher() else {
+        return if launch.get("TUTTI_ID").is_some() { Err(missing("RANK")) } else { Ok(None) };
+    };
+    let rank = Rank(number(launch, launcher.rank)?);
+    let size = number(launch, launcher.size)?;
+    if rank.0 >= size {
+        let name = launcher.size;
+        let problem = format!("ranks go from 0 to {name} - 1, and {name}={size}");
+        return Err(setting(launcher.rank, &rank.to_string(), problem));
+    }
+    Ok(Some(Seat { rank, size, launcher }))
 }
 
-fn needed<'a>(name: &str, value: &'a Option<String>) -> Result<&'a str, Error> {
-    value.as_deref().ok_or_else(|| {
-        setting(name, "", "is not set; a launcher sets RANK, WORLD_SIZE and MASTER_ADDR, MASTER_PORT (or TUTTI_ID)")
-    })
-}
-
-fn number(name: &str, value: &Option<String>) -> Result<u32, Error> {
-    let text = needed(name, value)?;
+fn number(launch: &Launch, name: &str) -> Result<u32, Error> {
+    let text = launch.get(name).ok_or_else(|| missing(name))?;
     text.parse().map_err(|_| setting(name, text, "a whole number from 0 is expected"))
 }
 
-fn master(launch: &Launch) -> Result<Vec<SocketAddr>, Error> {
-    let host = needed("MASTER_ADDR", &launch.master_addr)?;
-    let port = needed("MASTER_PORT", &launch.master_port)?;
-    let port: u16 = port
-        .parse()
-        .map_err(|_| setting("MASTER_PORT", port, "a port from 1 to 65535 is expected"))?;
+/// Every address of the host with every port, in the order in which they are tried.
+fn resolve(Meeting { host, ports, .. }: &Meeting) -> Result<Vec<SocketAddr>, Error> {
     let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
-    let found = (bare, port).to_socket_addrs();
+    let found = (bare, 0).to_socket_addrs();
     let found: Vec<_> = found
         .map_err(|error| setting("MASTER_ADDR", host, format!("cannot be resolved: {error}")))?
         .collect();
     if found.is_empty() {
         return Err(setting("MASTER_ADDR", host, "resolves to no address"));
     }
-    Ok(found)
+    let with_port = |port: &u16| {
+        let port = *port;
+        found.iter().map(move |address| {
+            let mut address = *address;
+            address.set_port(port);
+            address
+        })
+    };
+    Ok(ports.iter().flat_map(with_port).collect())
 }
 
-/// The job's secret, or else one that only keeps jobs at different addresses apart.
-fn secret(config: &Config, addresses: &[SocketAddr]) -> Secret {
+/// The job's secret, or else one that only keeps jobs apart.
+fn secret(config: &Config, meeting: &Meeting, addresses: &[SocketAddr]) -> Secret {
     config.job_secret.clone().unwrap_or_else(|| {
         if addresses.iter().any(|address| !address.ip().is_loopback()) {
             tracing::warn!(
@@ -95,12 +99,13 @@ fn secret(config: &Config, addresses: &[SocketAddr]) -> Secret {
                 addresses[0]
             );
         }
-        Secret::from_text(&format!("no secret, port {}", addresses[0].port()))
+        Secret::from_text(&format!("no secret, {}", meeting.mark))
     })
 }
 
-/// Opens the rendezvous on rank 0: at the address itself, or on all interfaces where the
-/// address is not one of this host's own (a load balancer's, a container's).
+/// Opens the rendezvous on rank 0 at the first candidate that is free: at the address itself, or
+/// on all interfaces where the address is not one of this host's own (a load balancer's, a
+/// container's).
 fn host(addresses: &[SocketAddr], secret: &Secret) -> Result<Rendezvous, Error> {
     let mut last = None;
     for &address in addresses {
@@ -120,9 +125,13 @@ fn host(addresses: &[SocketAddr], secret: &Secret) -> Result<Rendezvous, Error> 
         }
     }
     let error = last.expect("there is at least one address");
+    let tried = match addresses {
+        [_] => String::new(),
+        _ => format!(" (the last of {} addresses tried)", addresses.len()),
+    };
     Err(Error::start(
         Some(Rank(0)),
-        format!("{error}; if the port is taken, set MASTER_PORT to a free one"),
+        format!("{error}{tried}; if the port is taken, set MASTER_PORT to a free one"),
     ))
 }
 

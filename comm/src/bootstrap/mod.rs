@@ -3,7 +3,9 @@
 mod env;
 mod hub;
 mod id;
+mod meet;
 mod monitor;
+mod nodes;
 mod record;
 mod session;
 pub(crate) mod wire;
@@ -110,10 +112,13 @@ pub(crate) struct Line {
 impl Line {
     /// Connects to the hub at one of `addresses`, again and again until it is there.
     ///
+    /// Of several candidates some may belong to others: what answers there, but not as the hub of
+    /// this job, is passed over as long as another candidate may yet be right.
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::Start`] when `limit` has passed, with the last reason and the number of
-    /// attempts; at once if what answers is no hub of this job.
+    /// attempts; at once if all candidates answer and none is the hub of this job.
     pub(crate) fn connect(
         addresses: &[SocketAddr],
         secret: &Secret,
@@ -123,33 +128,25 @@ impl Line {
         let until = Instant::now() + limit;
         let mut pause = Duration::from_millis(2);
         for attempt in 1.. {
+            let (mut absent, mut wrong) = (None, None);
             for &address in addresses {
-                let left =
-                    until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+                let left = until.saturating_duration_since(Instant::now());
+                let left = left.min(patience(addresses.len())).max(Duration::from_millis(1));
                 match connect_once(address, secret, rank, left) {
                     Ok(stream) => return Ok(Line { stream, rank, until }),
-                    Err(error) if may_pass(&error) && until > Instant::now() => {
-                        tracing::debug!(%address, %error, attempt, "the rendezvous is not there yet");
-                    }
                     Err(error) if may_pass(&error) => {
-                        let error = source_of(error);
-                        return Err(Error::start(
-                            Some(rank),
-                            format!(
-                                "no rendezvous at {address} after {limit:?} and {attempt} attempts: {error}; is rank 0 \
-                             (or the launcher) running, and is that address reachable from here?"
-                            ),
-                        ));
+                        tracing::debug!(%address, %error, attempt, "the rendezvous is not there yet");
+                        absent = absent.or(Some((address, error)));
                     }
-                    Err(other) => {
-                        return Err(Error::start(
-                            Some(rank),
-                            format!(
-                                "what answers at {address} is not the rendezvous of this job: {other}"
-                            ),
-                        ));
-                    }
+                    Err(error) => wrong = wrong.or(Some((address, error))),
                 }
+            }
+            let Some(absent) = absent else {
+                let wrong = wrong.expect("there is at least one address");
+                return Err(Error::start(Some(rank), not_ours(&wrong)));
+            };
+            if until <= Instant::now() {
+                return Err(Error::start(Some(rank), nobody(absent, wrong, limit, attempt)));
             }
             std::thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
             // Many ranks that were refused together should not come back together.
@@ -219,6 +216,30 @@ impl Line {
     }
 }
 
+/// How long one of so many candidates may take to answer.
+fn patience(candidates: usize) -> Duration {
+    Duration::from_secs(if candidates > 1 { 2 } else { 10 })
+}
+
+fn not_ours((address, error): &(SocketAddr, HandshakeError)) -> String {
+    format!("what answers at {address} is not the rendezvous of this job: {error}")
+}
+
+/// Why the search for the hub is given up.
+fn nobody(
+    (address, error): (SocketAddr, HandshakeError),
+    wrong: Option<(SocketAddr, HandshakeError)>,
+    limit: Duration,
+    attempts: u32,
+) -> String {
+    let error = source_of(error);
+    let also = wrong.map_or_else(String::new, |wrong| format!("; {}", not_ours(&wrong)));
+    format!(
+        "no rendezvous at {address} after {limit:?} and {attempts} attempts: {error}{also}; is rank 0 (or the \
+         launcher) running, and is that address reachable from here?"
+    )
+}
+
 fn late(missing: &[u32], size: u32, limit: Duration) -> String {
     let ranks = missing.iter().take(20).map(u32::to_string).collect::<Vec<_>>().join(", ");
     let more = if missing.len() > 20 { ", ..." } else { "" };
@@ -255,7 +276,6 @@ fn connect_once(
     rank: Rank,
     limit: Duration,
 ) -> Result<TcpStream, HandshakeError> {
-    let limit = limit.min(Duration::from_secs(10));
     let mut stream = TcpStream::connect_timeout(&address, limit).map_err(HandshakeError::Io)?;
     stream.set_nodelay(true).map_err(HandshakeError::Io)?;
     stream.set_read_timeout(Some(limit)).map_err(HandshakeError::Io)?;
