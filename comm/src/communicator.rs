@@ -123,7 +123,7 @@ impl Communicator {
         let Place { rank, size, meet } = place;
         let Some((addresses, secret)) = meet else { return Ok(Communicator::alone(config)) };
         let line = Line::connect(&addresses, &secret, rank, config.start_deadline)?;
-        let listener = links::open(line.local_ip()?)?;
+        let listener = links::open(line.local_ip()?, &config)?;
         let report = Report {
             host: host::name(),
             host_key: config.host_id.clone().unwrap_or_else(host::key),

@@ -7,7 +7,9 @@ use tutti_transport::handshake::Secret;
 
 use crate::error::{Error, ErrorKind};
 use crate::fold::Level;
+use crate::interfaces::InterfaceFilter;
 use crate::launch::Launch;
+use crate::ports::PortRange;
 
 /// The settings of a communicator.
 #[derive(Clone, Debug)]
@@ -35,6 +37,12 @@ pub struct Config {
     /// What tells this host from others, where the system's own marks do not fit: ranks with equal
     /// ids try to share memory (`TUTTI_HOST_ID`, any text).
     pub host_id: Option<String>,
+    /// The interfaces of which one address is told to the other ranks, for TCP
+    /// (`TUTTI_SOCKET_IFNAME`, as in `eth,ib`). Without it, the one that leads to the rendezvous.
+    pub socket_ifname: Option<InterfaceFilter>,
+    /// The ports to listen on, for TCP and for a rendezvous that has no `MASTER_PORT`
+    /// (`TUTTI_PORT_RANGE`, as in `50000-50015,50100`).
+    pub port_range: Option<PortRange>,
     /// Where the job is started from; see [`Launch`].
     pub launch: Launch,
     /// Complaints about the environment that are no errors, such as an unknown `TUTTI_*` name, or
@@ -83,6 +91,8 @@ impl Default for Config {
             simd: Level::detect(),
             job_secret: None,
             host_id: None,
+            socket_ifname: None,
+            port_range: None,
             launch: Launch::default(),
             warnings: Vec::new(),
         }
@@ -90,16 +100,18 @@ impl Default for Config {
 }
 
 /// Every variable that starts with `TUTTI_` and means something.
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 14] = [
     "TUTTI_ALGO",
     "TUTTI_DEADLINE",
     "TUTTI_HOST_ID",
     "TUTTI_ID",
     "TUTTI_JOB_SECRET",
     "TUTTI_LOG",
+    "TUTTI_PORT_RANGE",
     "TUTTI_SHM_BOARD",
     "TUTTI_SHM_RING",
     "TUTTI_SIMD",
+    "TUTTI_SOCKET_IFNAME",
     "TUTTI_SPIN_US",
     "TUTTI_START_DEADLINE",
     "TUTTI_TRANSPORT",
@@ -167,6 +179,10 @@ impl Config {
             }
             "TUTTI_JOB_SECRET" => self.job_secret = Some(Secret::from_text(&value)),
             "TUTTI_HOST_ID" => self.host_id = Some(value),
+            "TUTTI_SOCKET_IFNAME" => {
+                self.socket_ifname = Some(InterfaceFilter::parse(&value).map_err(refuse)?);
+            }
+            "TUTTI_PORT_RANGE" => self.port_range = Some(PortRange::parse(&value).map_err(refuse)?),
             // Read by the programs that write the log.
             "TUTTI_LOG" => {}
             unknown => self.warnings.push(unknown_variable(unknown)),
@@ -244,6 +260,8 @@ mod tests {
             ("TUTTI_SHM_RING", "5000", "power of two"),
             ("TUTTI_SPIN_US", "1.5", "whole microseconds"),
             ("TUTTI_ALGO", "all_reduce:rung", "ring"),
+            ("TUTTI_SOCKET_IFNAME", "eth,,ib", "=eth0,eth1"),
+            ("TUTTI_PORT_RANGE", "9-7", "50000-50015,50100"),
         ] {
             let text = read(&[(name, value)]).unwrap_err().to_string();
             assert!(text.contains(name) && text.contains(value) && text.contains(remedy), "{text}");

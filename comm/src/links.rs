@@ -14,6 +14,7 @@ use crate::bootstrap::wire::Report;
 use crate::bootstrap::{Joined, Monitor};
 use crate::config::{Config, TransportChoice};
 use crate::error::{Error, ErrorKind};
+use crate::interfaces;
 
 /// A transport that reaches all ranks (peer `i` is rank `i`), and which of them share memory.
 pub(crate) struct Links {
@@ -22,9 +23,38 @@ pub(crate) struct Links {
     pub(crate) islands: Vec<u32>,
 }
 
-/// What this rank opens before it joins, so that its report can tell the address.
-pub(crate) fn open(ip: IpAddr) -> Result<Listener, Error> {
-    Listener::bind(ip).map_err(|error| refused(format!("cannot listen on {ip}"), error))
+/// What this rank opens before it joins, so that its report can tell the address: at `ip`, by which
+/// the hub is reached, or at that of an interface that the settings choose.
+pub(crate) fn open(ip: IpAddr, config: &Config) -> Result<Listener, Error> {
+    let ip = match &config.socket_ifname {
+        Some(filter) => {
+            let there = interfaces::of_this_host()
+                .map_err(|source| Error::system("cannot list the network interfaces", source))?;
+            interfaces::choose(&there, Some(filter), ip)
+                .map_err(|problem| setting("TUTTI_SOCKET_IFNAME", filter, problem))?
+        }
+        None => ip,
+    };
+    let Some(range) = &config.port_range else {
+        return Listener::bind(ip)
+            .map_err(|error| refused(format!("cannot listen on {ip}"), error));
+    };
+    match Listener::bind_in(ip, range.iter()) {
+        Err(TransportError::Io { source, .. })
+            if source.kind() == std::io::ErrorKind::AddrInUse =>
+        {
+            let problem = format!(
+                "none of these ports is free at {ip}; widen the range, each rank of a host needs one"
+            );
+            Err(setting("TUTTI_PORT_RANGE", range, problem))
+        }
+        result => result.map_err(|error| refused(format!("cannot listen on {ip}"), error)),
+    }
+}
+
+fn setting(name: &str, value: &impl ToString, problem: String) -> Error {
+    let (name, value) = (name.into(), value.to_string());
+    Error::new(None, ErrorKind::Setting { name, value, problem })
 }
 
 fn refused(what: impl Into<String>, error: TransportError) -> Error {

@@ -5,7 +5,10 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tutti::{Communicator, Config, Error, ErrorKind, Rank, Reduction, Rendezvous, TransportChoice};
+use tutti::{
+    Communicator, Config, Error, ErrorKind, InterfaceFilter, PortRange, Rank, Reduction,
+    Rendezvous, TransportChoice,
+};
 use tutti_tests::ranks;
 use tutti_topo::plan::Overrides;
 
@@ -302,4 +305,42 @@ fn candidates_that_all_belong_to_others_are_an_error_at_once() {
     };
     assert!(read(0).contains("set MASTER_PORT to a free one"), "{}", read(0));
     assert!(read(1).contains("is not the rendezvous of this job"), "{}", read(1));
+}
+
+#[test]
+fn a_filter_that_allows_nothing_names_the_interfaces() {
+    let rendezvous = Rendezvous::bind(ranks::loopback()).unwrap();
+    let filter = Some(InterfaceFilter::parse("=nosuch0").unwrap());
+    let config = Config { socket_ifname: filter, ..patient(0) };
+    let reason = reason(Communicator::connect(&rendezvous.id(), Rank(0), 2, config));
+    assert!(reason.contains("TUTTI_SOCKET_IFNAME==nosuch0"), "{reason}");
+    assert!(reason.contains("lo (127.0.0.1)"), "{reason}");
+}
+
+#[test]
+fn ports_that_are_all_taken_are_named_with_the_remedy() {
+    let rendezvous = Rendezvous::bind(ranks::loopback()).unwrap();
+    let taken = std::net::TcpListener::bind(ranks::loopback()).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let config = Config { port_range: Some(PortRange::parse(&port).unwrap()), ..patient(0) };
+    let reason = reason(Communicator::connect(&rendezvous.id(), Rank(0), 2, config));
+    assert!(reason.contains(&format!("TUTTI_PORT_RANGE={port}")), "{reason}");
+    assert!(reason.contains("widen the range"), "{reason}");
+}
+
+#[test]
+fn hub_and_tcp_share_a_range_of_ports_and_an_interface() {
+    // Below the ports that the system gives out; wide enough for other tests and jobs.
+    let first = 10_000 + std::process::id() % 9_000;
+    starts_with(|rank| {
+        vec![
+            ("OMPI_COMM_WORLD_RANK", rank.to_string()),
+            ("OMPI_COMM_WORLD_SIZE", "2".into()),
+            ("OMPI_COMM_WORLD_LOCAL_SIZE", "2".into()),
+            ("PMIX_NAMESPACE", format!("tcp-of-this-test-{}", std::process::id())),
+            ("TUTTI_PORT_RANGE", format!("{first}-{}", first + 7)),
+            ("TUTTI_SOCKET_IFNAME", "=lo".into()),
+            ("TUTTI_TRANSPORT", "tcp".into()),
+        ]
+    });
 }

@@ -9,6 +9,7 @@ use super::meet::{self, Meeting, Seat, missing, setting};
 use super::{Rendezvous, UniqueId};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
+use crate::interfaces;
 use crate::launch::Launch;
 
 /// Which rank of how many this process is, and where the ranks meet.
@@ -40,10 +41,15 @@ impl Place {
             return Ok(Place { rank, size, meet: None });
         }
         let meeting = meet::place(config, &seat)?;
-        let addresses = resolve(&meeting)?;
+        let mut found = resolve(&meeting.host)?;
+        let everywhere = is_own_name(&meeting.host, &found);
+        if everywhere {
+            found = beyond_loopback(config, found[0]).map_or(found, |ip| vec![ip]);
+        }
+        let addresses = with_ports(&found, &meeting.ports);
         let secret = secret(config, &meeting, &addresses);
         if rank.0 == 0 {
-            host(&addresses, &secret)?.detach();
+            host(&addresses, everywhere, &secret)?.detach();
         }
         Ok(Place { rank, size, meet: Some((addresses, secret)) })
     }
@@ -69,8 +75,7 @@ fn number(launch: &Launch, name: &str) -> Result<u32, Error> {
     text.parse().map_err(|_| setting(name, text, "a whole number from 0 is expected"))
 }
 
-/// Every address of the host with every port, in the order in which they are tried.
-fn resolve(Meeting { host, ports, .. }: &Meeting) -> Result<Vec<SocketAddr>, Error> {
+fn resolve(host: &str) -> Result<Vec<SocketAddr>, Error> {
     let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
     let found = (bare, 0).to_socket_addrs();
     let found: Vec<_> = found
@@ -79,15 +84,31 @@ fn resolve(Meeting { host, ports, .. }: &Meeting) -> Result<Vec<SocketAddr>, Err
     if found.is_empty() {
         return Err(setting("MASTER_ADDR", host, "resolves to no address"));
     }
-    let with_port = |port: &u16| {
-        let port = *port;
-        found.iter().map(move |address| {
-            let mut address = *address;
-            address.set_port(port);
-            address
-        })
+    Ok(found)
+}
+
+/// Whether this is the host's own name, which its `/etc/hosts` gives a loopback address (as Debian's
+/// 127.0.1.1) though other hosts know it by another.
+fn is_own_name(host: &str, found: &[SocketAddr]) -> bool {
+    let is_literal = host.parse::<IpAddr>().is_ok() || host.starts_with('[');
+    let names_loopback = host.starts_with("localhost") || host.starts_with("ip6-");
+    !is_literal && !names_loopback && found.iter().all(|address| address.ip().is_loopback())
+}
+
+/// The address by which other hosts may know this one.
+fn beyond_loopback(config: &Config, like: SocketAddr) -> Option<SocketAddr> {
+    let there = interfaces::of_this_host().ok()?;
+    let ip = interfaces::choose(&there, config.socket_ifname.as_ref(), like.ip()).ok()?;
+    Some(SocketAddr::new(ip, 0))
+}
+
+/// Every address with every port, in the order in which they are tried.
+fn with_ports(found: &[SocketAddr], ports: &[u16]) -> Vec<SocketAddr> {
+    let with_port = |mut address: SocketAddr, port| {
+        address.set_port(port);
+        address
     };
-    Ok(ports.iter().flat_map(with_port).collect())
+    ports.iter().flat_map(|&port| found.iter().map(move |&a| with_port(a, port))).collect()
 }
 
 /// The job's secret, or else one that only keeps jobs apart.
@@ -104,23 +125,23 @@ fn secret(config: &Config, meeting: &Meeting, addresses: &[SocketAddr]) -> Secre
 }
 
 /// Opens the rendezvous on rank 0 at the first candidate that is free: at the address itself, or
-/// on all interfaces where the address is not one of this host's own (a load balancer's, a
-/// container's).
-fn host(addresses: &[SocketAddr], secret: &Secret) -> Result<Rendezvous, Error> {
+/// on all interfaces if `everywhere`, and where the address is not one of this host's own (a load
+/// balancer's, a container's).
+fn host(addresses: &[SocketAddr], everywhere: bool, secret: &Secret) -> Result<Rendezvous, Error> {
     let mut last = None;
     for &address in addresses {
         let any: IpAddr = match address.ip() {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        match Rendezvous::bind_with(address, secret.clone()) {
+        let any = SocketAddr::new(any, address.port());
+        let at = |address| Rendezvous::bind_with(address, secret.clone());
+        let opened = match at(if everywhere { any } else { address }) {
+            Err(error) if is_not_ours(&error) => at(any),
+            result => result,
+        };
+        match opened {
             Ok(rendezvous) => return Ok(rendezvous),
-            Err(error) if is_not_ours(&error) => {
-                match Rendezvous::bind_with(SocketAddr::new(any, address.port()), secret.clone()) {
-                    Ok(rendezvous) => return Ok(rendezvous),
-                    Err(error) => last = Some(error),
-                }
-            }
             Err(error) => last = Some(error),
         }
     }
@@ -137,4 +158,26 @@ fn host(addresses: &[SocketAddr], secret: &Secret) -> Result<Rendezvous, Error> 
 
 fn is_not_ours(error: &Error) -> bool {
     matches!(&error.kind, ErrorKind::System { error, .. } if error.kind() == std::io::ErrorKind::AddrNotAvailable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_calls_itself_loopback_is_seen() {
+        let at = |ip: &str| SocketAddr::new(ip.parse().unwrap(), 0);
+        assert!(is_own_name("node03", &[at("127.0.1.1"), at("::1")]));
+        assert!(!is_own_name("node03", &[at("127.0.1.1"), at("10.0.0.3")]));
+        for literal in ["127.0.1.1", "[::1]", "::1", "localhost", "localhost.localdomain"] {
+            assert!(!is_own_name(literal, &[at("127.0.0.1")]), "{literal}");
+        }
+    }
+
+    #[test]
+    fn every_address_is_tried_on_a_port_before_the_next_port() {
+        let found: Vec<SocketAddr> = ["[::1]:0", "10.0.0.1:0"].map(|a| a.parse().unwrap()).into();
+        let all = with_ports(&found, &[7, 8]).iter().map(SocketAddr::to_string).collect::<Vec<_>>();
+        assert_eq!(all, ["[::1]:7", "10.0.0.1:7", "[::1]:8", "10.0.0.1:8"]);
+    }
 }

@@ -49,7 +49,11 @@ pub(super) fn place(config: &Config, seat: &Seat) -> Result<Meeting, Error> {
         return Ok(Meeting { host, ports: vec![port], mark: format!("port {port}") });
     }
     let mark = job_mark(launch, seat).ok_or_else(|| missing("MASTER_PORT"))?;
-    Ok(Meeting { host, ports: derived_ports(&mark), mark })
+    let ports: Vec<u16> = match &config.port_range {
+        Some(range) => range.iter().collect(),
+        None => PORTS.collect(),
+    };
+    Ok(Meeting { host, ports: in_a_row(&ports, &mark), mark })
 }
 
 /// torchrun's own store listens on `MASTER_PORT`.
@@ -111,11 +115,11 @@ fn job_mark(launch: &Launch, seat: &Seat) -> Option<String> {
     }
 }
 
-/// As many ports as are tried, in a row that the job's mark decides.
-fn derived_ports(mark: &str) -> Vec<u16> {
-    let ports: Vec<u16> = PORTS.collect();
+/// As many of these ports as are tried, in a row that starts where the job's mark decides.
+fn in_a_row(ports: &[u16], mark: &str) -> Vec<u16> {
     let start = fnv1a(mark) as usize % ports.len();
-    ports.iter().cycle().skip(start).take(TRIES.into()).copied().collect()
+    let tries = ports.len().min(TRIES.into());
+    ports.iter().cycle().skip(start).take(tries).copied().collect()
 }
 
 /// The hash of Fowler, Noll and Vo, which is the same in every build on every host.
@@ -229,10 +233,13 @@ mod tests {
     }
 
     #[test]
-    fn derived_ports_are_in_the_documented_range() {
-        for job in 0..10_000 {
-            let ports = derived_ports(&format!("Slurm {job} step 0"));
-            assert!(ports.iter().all(|port| PORTS.contains(port)), "{ports:?}");
-        }
+    fn derived_ports_are_in_the_range() {
+        let derived =
+            |rest: &str| meet(&ompi(0, 4, &format!("PMIX_NAMESPACE=x {rest}"))).unwrap().ports;
+        assert!(derived("").iter().all(|port| PORTS.contains(port)));
+        let mut few = derived("TUTTI_PORT_RANGE=50000-50002,50100");
+        few.sort();
+        assert_eq!(few, [50000, 50001, 50002, 50100]);
+        assert_eq!(derived("TUTTI_PORT_RANGE=50000-50002 MASTER_PORT=7"), [7]);
     }
 }

@@ -37,6 +37,28 @@ impl Listener {
         })
     }
 
+    /// Listens at the address `ip` on the first of `ports` that is free.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] as [`Listener::bind`], and with the last reason (as `AddrInUse`) if there is
+    /// no free port.
+    pub fn bind_in(ip: IpAddr, ports: impl IntoIterator<Item = u16>) -> Result<Listener, Error> {
+        let mut last = io::Error::from(io::ErrorKind::InvalidInput);
+        for port in ports {
+            match Listener::bind_at(SocketAddr::new(ip, port)) {
+                Err(error) if is_of_one_port(&error) => last = error,
+                Err(error) => {
+                    last = error;
+                    break;
+                }
+                Ok(listener) => return Ok(listener),
+            }
+        }
+        let what = format!("cannot listen at {ip} on any of the given ports");
+        Err(Error::Io { peer: None, what, source: last })
+    }
+
     pub(crate) fn bind_at(wanted: SocketAddr) -> io::Result<Listener> {
         let socket = Socket::new(Domain::for_address(wanted), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
@@ -70,4 +92,9 @@ impl Listener {
         let job = Job { me, secret, session, options };
         Tcp::new(self.poll, Net::new(job, peers, self.listener, self.timer))
     }
+}
+
+/// Whether another port may be free: this one is taken, or for privileged processes only.
+fn is_of_one_port(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }

@@ -285,3 +285,16 @@ fn who_is_no_peer_is_an_error() {
     assert!(why(3).contains("there are 3 peers"));
     assert_eq!(tcp.send(Peer(2), b"!").unwrap(), 0, "the higher number connects");
 }
+
+#[test]
+fn first_free_port_of_a_range_is_taken() {
+    let ip = Ipv4Addr::new(127, 0, 0, 78).into();
+    let taken = Listener::bind(ip).unwrap();
+    let port = taken.local_addr().port();
+    let free = Listener::bind(ip).unwrap().local_addr().port();
+    assert_eq!(Listener::bind_in(ip, [port, free]).unwrap().local_addr().port(), free);
+    let Err(Error::Io { source, .. }) = Listener::bind_in(ip, [port]) else {
+        panic!("the port is taken")
+    };
+    assert_eq!(source.kind(), std::io::ErrorKind::AddrInUse);
+}
