@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub struct Launch(BTreeMap<&'static str, String>);
 
 /// Every variable that is kept.
-const VARIABLES: [&str; 21] = [
+const VARIABLES: [&str; 24] = [
     "MASTER_ADDR",
     "MASTER_PORT",
     "MPI_LOCALNRANKS",
@@ -20,6 +20,9 @@ const VARIABLES: [&str; 21] = [
     "PMI_RANK",
     "PMI_SIZE",
     "RANK",
+    "RANK_ID",
+    "RANK_SIZE",
+    "RANK_TABLE_FILE",
     "SLURM_JOB_ID",
     "SLURM_JOB_NODELIST",
     "SLURM_NTASKS",
@@ -42,6 +45,9 @@ pub(crate) struct Launcher {
 
 /// `tutti run`, torchrun and hand-made scripts.
 const PLAIN: Launcher = Launcher { rank: "RANK", size: "WORLD_SIZE", local_size: "" };
+
+/// A rank table, which tells the size; `RANK_SIZE` may repeat it.
+const RANK_TABLE: Launcher = Launcher { rank: "RANK_ID", size: "RANK_SIZE", local_size: "" };
 
 /// Open MPI.
 const OPEN_MPI: Launcher = Launcher {
@@ -84,7 +90,14 @@ impl Launch {
         let named =
             |known: &Launcher| self.get(known.rank).is_some() || self.get(known.size).is_some();
         let slurm = self.is_slurm_task().then(|| self.slurm());
-        [PLAIN, OPEN_MPI, PMI].into_iter().find(named).or(slurm)
+        let table = self.rank_table().map(|_| RANK_TABLE);
+        let plain = [PLAIN].into_iter().find(named).or(table);
+        plain.or_else(|| [OPEN_MPI, PMI].into_iter().find(named)).or(slurm)
+    }
+
+    /// The file of a rank table, if this process is one of its ranks.
+    pub(crate) fn rank_table(&self) -> Option<&str> {
+        self.get("RANK_TABLE_FILE").filter(|_| self.get(RANK_TABLE.rank).is_some())
     }
 
     /// `srun` as it names the size: old versions do so in `SLURM_NTASKS` only.
@@ -115,11 +128,14 @@ impl Launch {
         if self.get("TORCHELASTIC_RUN_ID").or(self.get("TUTTI_ID")).is_some() {
             return Vec::new();
         }
-        let mut others: Vec<Launcher> =
-            [OPEN_MPI, PMI].into_iter().filter(|other| other.rank != used.rank).collect();
+        let mut others: Vec<Launcher> = [RANK_TABLE, OPEN_MPI, PMI]
+            .into_iter()
+            .filter(|other| other.rank != used.rank)
+            .collect();
         // Beneath mpirun, Slurm's tasks are the daemons of mpirun.
-        if self.is_slurm_task() && others.iter().all(|other| self.get(other.rank).is_none()) {
-            others.extend((used.rank == PLAIN.rank).then(|| self.slurm()));
+        let beneath_mpirun = [OPEN_MPI, PMI].iter().any(|mpi| self.get(mpi.rank).is_some());
+        if self.is_slurm_task() && !beneath_mpirun && used.rank != SLURM.rank {
+            others.push(self.slurm());
         }
         let pairs = others.iter().flat_map(|o| [(used.rank, o.rank), (used.size, o.size)]);
         pairs.filter_map(|(used, other)| self.disagreement(used, other)).collect()
@@ -167,6 +183,9 @@ mod tests {
         assert_eq!(rank_variable(&pmi), Some("PMI_RANK"));
         assert_eq!(rank_variable(&ompi), Some("OMPI_COMM_WORLD_RANK"));
         assert_eq!(rank_variable(&plain), Some("RANK"));
+        let table = format!("RANK_TABLE_FILE=/t.json RANK_ID=0 {ompi}");
+        assert_eq!(rank_variable(&table), Some("RANK_ID"));
+        assert_eq!(rank_variable("RANK_ID=0"), None, "of some other program, without a table");
         assert_eq!(rank_variable("HOME=/root"), None);
     }
 

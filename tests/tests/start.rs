@@ -344,3 +344,20 @@ fn hub_and_tcp_share_a_range_of_ports_and_an_interface() {
         ]
     });
 }
+
+#[test]
+fn processes_of_a_rank_table_find_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("table.json");
+    let mark = format!("server of process {}", std::process::id());
+    let devices = r#"[{"device_id":"0","rank_id":"0"},{"device_id":"1","rank_id":"1"}]"#;
+    let server = format!(r#"{{"server_id":"{mark}","device":{devices}}}"#);
+    let table = format!(r#"{{"version":"1.0","status":"completed","server_list":[{server}]}}"#);
+    std::fs::write(&path, table).unwrap();
+    let path = path.to_str().unwrap().to_string();
+    starts_with(|rank| vec![("RANK_ID", rank.to_string()), ("RANK_TABLE_FILE", path.clone())]);
+    let vars = [("RANK_ID", "0"), ("RANK_SIZE", "3"), ("RANK_TABLE_FILE", &path)];
+    let vars = vars.map(|(name, value)| (name.to_string(), value.to_string()));
+    let reason = reason(Communicator::from_env(Config::from_vars(vars).unwrap()));
+    assert!(reason.contains("RANK_SIZE=3") && reason.contains("has 2 ranks"), "{reason}");
+}

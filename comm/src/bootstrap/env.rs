@@ -6,6 +6,7 @@ use tutti_topo::Rank;
 use tutti_transport::handshake::Secret;
 
 use super::meet::{self, Meeting, Seat, missing, setting};
+use super::rank_table::RankTable;
 use super::{Rendezvous, UniqueId};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
@@ -61,13 +62,30 @@ pub(super) fn seat(launch: &Launch) -> Result<Option<Seat>, Error> {
         return if launch.get("TUTTI_ID").is_some() { Err(missing("RANK")) } else { Ok(None) };
     };
     let rank = Rank(number(launch, launcher.rank)?);
-    let size = number(launch, launcher.size)?;
+    let table = launch.rank_table().filter(|_| launcher.rank == "RANK_ID");
+    let table = table.map(|path| read_table(launch, path)).transpose()?;
+    let size = match &table {
+        Some(table) => table.size,
+        None => number(launch, launcher.size)?,
+    };
     if rank.0 >= size {
         let name = launcher.size;
         let problem = format!("ranks go from 0 to {name} - 1, and {name}={size}");
         return Err(setting(launcher.rank, &rank.to_string(), problem));
     }
-    Ok(Some(Seat { rank, size, launcher }))
+    Ok(Some(Seat { rank, size, launcher, table }))
+}
+
+fn read_table(launch: &Launch, path: &str) -> Result<RankTable, Error> {
+    let refuse = |what| setting("RANK_TABLE_FILE", path, what);
+    let table = RankTable::read(path).map_err(refuse)?;
+    match launch.get("RANK_SIZE") {
+        Some(size) if size != table.size.to_string() => {
+            let problem = format!("the rank table has {} ranks", table.size);
+            Err(setting("RANK_SIZE", size, problem))
+        }
+        _ => Ok(table),
+    }
 }
 
 fn number(launch: &Launch, name: &str) -> Result<u32, Error> {

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use tutti_topo::Rank;
 
 use super::nodes;
+use super::rank_table::RankTable;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
 use crate::host;
@@ -16,6 +17,7 @@ pub(super) struct Seat {
     pub(super) rank: Rank,
     pub(super) size: u32,
     pub(super) launcher: Launcher,
+    pub(super) table: Option<RankTable>,
 }
 
 /// A host and the ports to try on it, in this order: the hub is at the first that was free.
@@ -71,6 +73,9 @@ fn meeting_host(launch: &Launch, seat: &Seat) -> Result<String, Error> {
     if let Some(host) = launch.get("MASTER_ADDR") {
         return Ok(host.into());
     }
+    if let Some(table) = &seat.table {
+        return Ok(table.host.clone());
+    }
     if is_on_one_host(launch, seat) {
         return Ok("127.0.0.1".into());
     }
@@ -108,6 +113,9 @@ fn job_mark(launch: &Launch, seat: &Seat) -> Option<String> {
         let step = launch.get("SLURM_STEP_ID").filter(|_| tasks).unwrap_or("none");
         Some(format!("Slurm {job} step {step}"))
     };
+    if let Some(table) = &seat.table {
+        return Some(table.mark.clone());
+    }
     match seat.launcher.rank {
         "OMPI_COMM_WORLD_RANK" => open_mpi().or_else(slurm),
         "PMI_RANK" => hydra().or_else(slurm),

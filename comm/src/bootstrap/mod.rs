@@ -6,6 +6,7 @@ mod id;
 mod meet;
 mod monitor;
 mod nodes;
+mod rank_table;
 mod record;
 mod session;
 pub(crate) mod wire;
