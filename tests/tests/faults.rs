@@ -117,11 +117,13 @@ fn a_failed_communicator_says_so_and_a_new_one_works() {
 #[test]
 fn abort_ends_a_wait_on_all_ranks_and_names_who_called_it() {
     for transport in TRANSPORTS {
+        let all_are_out = std::sync::Barrier::new(3);
         let causes = ranks::run(
             3,
             |_| config(transport),
             |comm| {
                 comm.barrier().unwrap();
+                all_are_out.wait();
                 if comm.rank() == Rank(1) {
                     let handle = comm.abort_handle();
                     std::thread::scope(|scope| {
