@@ -3,23 +3,19 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tutti_topo::Rank;
-use tutti_topo::fabric::{Fabric, Inside, RankReport};
+use tutti_topo::fabric::Fabric;
 use tutti_topo::plan::Plan;
 use tutti_topo::schedule::Collective;
-use tutti_transport::{Peer, Transport};
+use tutti_transport::Transport;
 
-use crate::bootstrap::wire::Report;
-use crate::bootstrap::{AbortHandle, Line, Place};
+use crate::bootstrap::{AbortHandle, Place};
 use crate::call::Call;
 use crate::config::Config;
 use crate::data_type::{Element, bytes_of, bytes_of_mut};
 use crate::engine::{Engine, Parts};
-use crate::error::{Error, ErrorKind, Member};
-use crate::executor::Group;
-use crate::links::{self, Links};
-use crate::wait::Patience;
+use crate::error::{Error, ErrorKind};
 use crate::work::{Lent, Work};
-use crate::{DataType, Reduction, UniqueId, cores, host};
+use crate::{DataType, Reduction, UniqueId, start};
 
 /// A group of ranks that move and combine data together.
 ///
@@ -105,71 +101,19 @@ impl Communicator {
         config: Config,
     ) -> Communicator {
         assert_eq!(fabric.ranks(), size, "the fabric and the group differ in size");
-        let member = |rank| Member { rank, host: host::name(), pid: std::process::id() };
-        let hosts = fabric.hosts().len() as u32;
-        let parts = Parts {
-            group: Group { me: rank, peers: (0..size).map(Peer).collect() },
-            members: (0..size).map(member).collect(),
-            patience: Patience::new(config.spin, config.deadline, 1, 1.0),
-            transport,
-            fabric,
-            monitor: None,
-        };
-        Communicator::assemble(parts, hosts, config)
+        let parts = start::over(transport, rank, fabric, &config);
+        Communicator::assemble(parts, config)
     }
 
     fn join(place: Place, config: Config) -> Result<Communicator, Error> {
         config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-        let Place { rank, size, meet } = place;
-        let Some((addresses, secret)) = meet else { return Ok(Communicator::alone(config)) };
-        let line = Line::connect(&addresses, &secret, rank, config.start_deadline)?;
-        let listener = links::open(line.local_ip()?, &config)?;
-        let report = Report {
-            host: host::name(),
-            host_key: config.host_id.clone().unwrap_or_else(host::key),
-            pid: std::process::id(),
-            numa_node: host::numa_node(),
-            cores: cores::usable(),
-            address: listener.local_addr(),
-            settings: settings(&config),
-        };
-        let mut joined = line.join(size, report)?;
-        compare_settings(rank, &joined.reports)?;
-        let Links { transport, islands } =
-            links::connect(rank, listener, &mut joined, &secret, &config)?;
-        let fabric = fabric(&joined.reports, &islands, &config);
-        let here = |r: &usize| {
-            islands[*r] == islands[rank.index()]
-                || joined.reports[*r].host_key == joined.reports[rank.index()].host_key
-        };
-        let here: Vec<usize> = (0..size as usize).filter(here).collect();
-        let cores = cores::shared(here.iter().map(|&r| &joined.reports[r].cores));
-        let members = joined.reports.iter().zip(0..);
-        let parts = Parts {
-            group: Group { me: rank, peers: (0..size).map(Peer).collect() },
-            members: members
-                .map(|(r, rank)| Member { rank, host: r.host.clone(), pid: r.pid })
-                .collect(),
-            patience: Patience::new(config.spin, config.deadline, here.len(), cores),
-            transport,
-            monitor: Some(joined.monitor),
-            fabric,
-        };
-        let hosts = parts.fabric.hosts().len() as u32;
-        Ok(Communicator::assemble(parts, hosts, config))
+        let parts = start::join(place, &config)?;
+        Ok(Communicator::assemble(parts, config))
     }
 
-    fn alone(config: Config) -> Communicator {
-        let cores = cores::shared(std::iter::once(&cores::usable()));
-        let report =
-            RankReport { host: host::key(), numa_node: 0, cores, inside: Inside::SharedMemory };
-        let fabric = Fabric::discovered(&[report]);
-        let transport = tutti_transport::memory::group(1, 4096).remove(0);
-        Communicator::over(Box::new(transport), Rank(0), 1, fabric, config)
-    }
-
-    fn assemble(parts: Parts, hosts: u32, config: Config) -> Communicator {
+    fn assemble(parts: Parts, config: Config) -> Communicator {
         let (rank, size) = (parts.group.me, parts.group.size());
+        let hosts = parts.fabric.hosts().len() as u32;
         let transport = kind(rank, &parts);
         let abort =
             parts.monitor.as_ref().map_or(AbortHandle::none(), |monitor| monitor.abort_handle());
@@ -388,53 +332,6 @@ impl Communicator {
     pub fn abort(&self) {
         self.abort.abort();
     }
-}
-
-/// What must be set alike on all ranks, or they would wait for each other for ever.
-fn settings(config: &Config) -> Vec<(String, String)> {
-    let pairs = [
-        ("version", env!("CARGO_PKG_VERSION").to_string()),
-        ("TUTTI_ALGO", config.algo.to_string()),
-        ("TUTTI_TRANSPORT", config.transport.name().to_string()),
-        ("TUTTI_SHM_RING", config.shm_ring_bytes.to_string()),
-        ("TUTTI_SHM_BOARD", config.shm_board_bytes.to_string()),
-    ];
-    pairs.map(|(name, value)| (name.to_string(), value)).into()
-}
-
-fn compare_settings(rank: Rank, reports: &[Report]) -> Result<(), Error> {
-    let first = &reports[0];
-    let different = reports.iter().zip(0..).find_map(|(report, other)| {
-        let pairs = first.settings.iter().zip(&report.settings);
-        pairs.into_iter().find(|(a, b)| a != b).map(|(a, b)| (other, a, b))
-    });
-    let Some((other, ours, theirs)) = different else { return Ok(()) };
-    let what = format!(
-        "{} differs between ranks: {:?} on rank 0 (host {}), {:?} on rank {other} (host {}); set it alike on all",
-        ours.0, ours.1, first.host, theirs.1, reports[other].host
-    );
-    Err(Error::start(Some(rank), what))
-}
-
-/// The fabric as the ranks report it. An island of one that could not share its host's memory
-/// is still on that host.
-fn fabric(reports: &[Report], islands: &[u32], config: &Config) -> Fabric {
-    let cores =
-        |key: &str| cores::shared(reports.iter().filter(|r| r.host_key == key).map(|r| &r.cores));
-    let shares =
-        |rank: usize| islands.iter().filter(|island| **island == islands[rank]).count() > 1;
-    let inside = |rank| match config.transport {
-        crate::TransportChoice::Tcp => Inside::Tcp,
-        _ if shares(rank) => Inside::SharedMemory,
-        _ => Inside::Tcp,
-    };
-    let report = |(rank, report): (usize, &Report)| RankReport {
-        host: report.host_key.clone(),
-        numa_node: report.numa_node,
-        cores: cores(&report.host_key),
-        inside: inside(rank),
-    };
-    Fabric::discovered(&reports.iter().enumerate().map(report).collect::<Vec<_>>())
 }
 
 fn kind(me: Rank, parts: &Parts) -> &'static str {

@@ -26,6 +26,7 @@ mod program;
 mod reduction;
 mod running;
 mod service;
+mod start;
 mod wait;
 mod work;
 

@@ -1,0 +1,127 @@
+//! From a place in the job to the parts of a communicator: the ranks meet, tell each other what
+//! they are, and connect.
+
+use tutti_topo::Rank;
+use tutti_topo::fabric::{Fabric, Inside, RankReport};
+use tutti_transport::{Peer, Transport};
+
+use crate::bootstrap::wire::Report;
+use crate::bootstrap::{Joined, Line, Place};
+use crate::config::{Config, TransportChoice};
+use crate::engine::Parts;
+use crate::error::{Error, Member};
+use crate::executor::Group;
+use crate::links::{self, Links};
+use crate::wait::Patience;
+use crate::{cores, host};
+
+/// Joins the job. Blocks until all ranks have.
+pub(crate) fn join(place: Place, config: &Config) -> Result<Parts, Error> {
+    let Place { rank, size, meet } = place;
+    let Some((addresses, secret)) = meet else { return Ok(alone(config)) };
+    let line = Line::connect(&addresses, &secret, rank, config.start_deadline)?;
+    let listener = links::open(line.local_ip()?, config)?;
+    let report = Report {
+        host: host::name(),
+        host_key: config.host_id.clone().unwrap_or_else(host::key),
+        pid: std::process::id(),
+        numa_node: host::numa_node(),
+        cores: cores::usable(),
+        address: listener.local_addr(),
+        settings: settings(config),
+    };
+    let mut joined = line.join(size, report)?;
+    compare_settings(rank, &joined.reports)?;
+    let Links { transport, islands } =
+        links::connect(rank, listener, &mut joined, &secret, config)?;
+    let Joined { monitor, reports, .. } = joined;
+    let key = &reports[rank.index()].host_key;
+    let ranks_here = reports.iter().filter(|report| report.host_key == *key).count();
+    let members = reports.iter().zip(0..);
+    Ok(Parts {
+        group: Group { me: rank, peers: (0..size).map(Peer).collect() },
+        members: members
+            .map(|(r, rank)| Member { rank, host: r.host.clone(), pid: r.pid })
+            .collect(),
+        patience: Patience::new(config.spin, config.deadline, ranks_here, cores_of(key, &reports)),
+        fabric: fabric(&reports, &islands, config),
+        transport,
+        monitor: Some(monitor),
+    })
+}
+
+/// The parts of a communicator over a transport that stands already, without a hub.
+pub(crate) fn over(
+    transport: Box<dyn Transport>,
+    rank: Rank,
+    fabric: Fabric,
+    config: &Config,
+) -> Parts {
+    let size = fabric.ranks();
+    let member = |rank| Member { rank, host: host::name(), pid: std::process::id() };
+    Parts {
+        group: Group { me: rank, peers: (0..size).map(Peer).collect() },
+        members: (0..size).map(member).collect(),
+        patience: Patience::new(config.spin, config.deadline, 1, 1.0),
+        transport,
+        fabric,
+        monitor: None,
+    }
+}
+
+fn alone(config: &Config) -> Parts {
+    let cores = cores::shared(std::iter::once(&cores::usable()));
+    let report =
+        RankReport { host: host::key(), numa_node: 0, cores, inside: Inside::SharedMemory };
+    let transport = tutti_transport::memory::group(1, 4096).remove(0);
+    over(Box::new(transport), Rank(0), Fabric::discovered(&[report]), config)
+}
+
+/// What must be set alike on all ranks, or they would wait for each other for ever.
+fn settings(config: &Config) -> Vec<(String, String)> {
+    let pairs = [
+        ("version", env!("CARGO_PKG_VERSION").to_string()),
+        ("TUTTI_ALGO", config.algo.to_string()),
+        ("TUTTI_TRANSPORT", config.transport.name().to_string()),
+        ("TUTTI_SHM_RING", config.shm_ring_bytes.to_string()),
+        ("TUTTI_SHM_BOARD", config.shm_board_bytes.to_string()),
+    ];
+    pairs.map(|(name, value)| (name.to_string(), value)).into()
+}
+
+fn compare_settings(rank: Rank, reports: &[Report]) -> Result<(), Error> {
+    let first = &reports[0];
+    let different = reports.iter().zip(0..).find_map(|(report, other)| {
+        let pairs = first.settings.iter().zip(&report.settings);
+        pairs.into_iter().find(|(a, b)| a != b).map(|(a, b)| (other, a, b))
+    });
+    let Some((other, ours, theirs)) = different else { return Ok(()) };
+    let what = format!(
+        "{} differs between ranks: {:?} on rank 0 (host {}), {:?} on rank {other} (host {}); set it alike on all",
+        ours.0, ours.1, first.host, theirs.1, reports[other].host
+    );
+    Err(Error::start(Some(rank), what))
+}
+
+/// The fabric as the ranks report it. An island of one that could not share its host's memory
+/// is still on that host.
+fn fabric(reports: &[Report], islands: &[u32], config: &Config) -> Fabric {
+    let shares =
+        |rank: usize| islands.iter().filter(|island| **island == islands[rank]).count() > 1;
+    let inside = |rank| match config.transport {
+        TransportChoice::Tcp => Inside::Tcp,
+        _ if shares(rank) => Inside::SharedMemory,
+        _ => Inside::Tcp,
+    };
+    let report = |(rank, report): (usize, &Report)| RankReport {
+        host: report.host_key.clone(),
+        numa_node: report.numa_node,
+        cores: cores_of(&report.host_key, reports),
+        inside: inside(rank),
+    };
+    Fabric::discovered(&reports.iter().enumerate().map(report).collect::<Vec<_>>())
+}
+
+fn cores_of(host_key: &str, reports: &[Report]) -> f64 {
+    cores::shared(reports.iter().filter(|r| r.host_key == host_key).map(|r| &r.cores))
+}
