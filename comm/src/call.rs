@@ -18,8 +18,12 @@ pub struct Call {
     pub data_type: DataType,
     /// How contributions are combined; [`Reduction::Sum`] where nothing is combined.
     pub reduction: Reduction,
-    /// Elements per rank.
+    /// Elements of one rank's data; where it has blocks, of all of them together. An all-to-all with
+    /// uneven blocks has none: there is no number that all ranks know.
     pub count: u64,
+    /// 0 if all blocks have the same size; else a number that differs, for all practical purposes,
+    /// when the lists of their sizes differ.
+    pub counts: u32,
 }
 
 impl Call {
@@ -27,17 +31,40 @@ impl Call {
     pub fn len_bytes(&self) -> u64 {
         self.count * self.data_type.size() as u64
     }
+
+    /// What the caller called.
+    pub fn name(&self) -> &'static str {
+        match (self.collective, self.counts) {
+            (_, 0) => self.collective.name(),
+            (Collective::AllGather, _) => "all_gather_v",
+            (Collective::ReduceScatter, _) => "reduce_scatter_v",
+            (Collective::Gather { .. }, _) => "gather_v",
+            (Collective::Scatter { .. }, _) => "scatter_v",
+            _ => self.collective.name(),
+        }
+    }
 }
 
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Call { collective, data_type, reduction, count } = self;
+        let Call { collective, data_type, reduction, count, .. } = self;
+        f.write_str(self.name())?;
         match collective {
-            Collective::AllReduce => write!(f, "all_reduce of {count} {data_type} by {reduction}"),
-            Collective::Broadcast { root } => {
-                write!(f, "broadcast of {count} {data_type} from rank {root}")
+            Collective::Barrier => return Ok(()),
+            _ => write!(f, " of {count} {data_type}")?,
+        }
+        if collective.reduces() {
+            write!(f, " by {reduction}")?;
+        }
+        match collective {
+            Collective::Broadcast { root } | Collective::Scatter { root } => {
+                write!(f, " from rank {root}")
             }
-            Collective::Barrier => write!(f, "barrier"),
+            Collective::Reduce { root } | Collective::Gather { root } => {
+                write!(f, " to rank {root}")
+            }
+            _ if self.counts != 0 => write!(f, " in blocks listed as {:08x}", self.counts),
+            _ => Ok(()),
         }
     }
 }
@@ -54,7 +81,8 @@ pub(crate) struct Fingerprint {
     collective: u8,
     data_type: u8,
     reduction: u8,
-    reserved: [u8; 5],
+    reserved: u8,
+    counts: U32,
 }
 
 impl Fingerprint {
@@ -62,21 +90,35 @@ impl Fingerprint {
     pub(crate) const LEN: usize = size_of::<Self>();
 
     pub(crate) fn new(call: &Call, sequence: u64, plan: u32) -> Self {
-        let (collective, root) = match call.collective {
-            Collective::AllReduce => (0, 0),
-            Collective::Broadcast { root } => (1, root.0),
-            Collective::Barrier => (2, 0),
+        let collective = match call.collective {
+            Collective::AllReduce => 0,
+            Collective::Broadcast { .. } => 1,
+            Collective::Barrier => 2,
+            Collective::Reduce { .. } => 3,
+            Collective::AllGather => 4,
+            Collective::ReduceScatter => 5,
+            Collective::Gather { .. } => 6,
+            Collective::Scatter { .. } => 7,
+            Collective::AllToAll => 8,
+            Collective::AllToAllV => 9,
         };
         Fingerprint {
             sequence: sequence.into(),
             count: call.count.into(),
             plan: plan.into(),
-            root: root.into(),
+            root: call.collective.root().map_or(0, |root| root.0).into(),
             collective,
             data_type: call.data_type.code(),
             reduction: call.reduction.code(),
-            reserved: [0; 5],
+            reserved: 0,
+            counts: call.counts.into(),
         }
+    }
+
+    /// The same between two ranks that have a count of their own.
+    pub(crate) fn with_count(mut self, count: u64) -> Self {
+        self.count = count.into();
+        self
     }
 
     pub(crate) fn sequence(&self) -> u64 {
@@ -101,10 +143,18 @@ impl Fingerprint {
 
     /// The call, unless a code is unknown (then the bytes are no fingerprint of this version).
     pub(crate) fn call(&self) -> Option<Call> {
+        let root = Rank(self.root.get());
         let collective = match self.collective {
             0 => Collective::AllReduce,
-            1 => Collective::Broadcast { root: Rank(self.root.get()) },
+            1 => Collective::Broadcast { root },
             2 => Collective::Barrier,
+            3 => Collective::Reduce { root },
+            4 => Collective::AllGather,
+            5 => Collective::ReduceScatter,
+            6 => Collective::Gather { root },
+            7 => Collective::Scatter { root },
+            8 => Collective::AllToAll,
+            9 => Collective::AllToAllV,
             _ => return None,
         };
         Some(Call {
@@ -112,6 +162,7 @@ impl Fingerprint {
             data_type: DataType::from_code(self.data_type)?,
             reduction: Reduction::from_code(self.reduction)?,
             count: self.count.get(),
+            counts: self.counts.get(),
         })
     }
 }
@@ -141,13 +192,14 @@ mod tests {
             data_type: DataType::F32,
             reduction: Reduction::Sum,
             count: 1024,
+            counts: 0,
         }
     }
 
     #[test]
     fn fingerprint_survives_the_wire() {
-        let broadcast = Call { collective: Collective::Broadcast { root: Rank(3) }, ..call() };
-        for call in [call(), broadcast] {
+        let kinds = Collective::KINDS.map(|kind| kind.with_root(Rank(3)));
+        for call in kinds.map(|collective| Call { collective, counts: 5, ..call() }) {
             let print = Fingerprint::new(&call, 7, 99);
             let back = Fingerprint::from_words(print.words());
             assert_eq!(back, print);
@@ -165,6 +217,7 @@ mod tests {
             Fingerprint::new(&Call { data_type: DataType::I32, ..call() }, 7, 99),
             Fingerprint::new(&Call { reduction: Reduction::Max, ..call() }, 7, 99),
             Fingerprint::new(&Call { collective: Collective::Barrier, ..call() }, 7, 99),
+            Fingerprint::new(&Call { counts: 1, ..call() }, 7, 99),
         ];
         assert!(others.iter().all(|other| other.tag() != base.tag()));
     }

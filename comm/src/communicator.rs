@@ -9,13 +9,14 @@ use tutti_topo::schedule::Collective;
 use tutti_transport::Transport;
 
 use crate::bootstrap::{AbortHandle, Place};
-use crate::call::Call;
 use crate::config::Config;
-use crate::data_type::{Element, bytes_of, bytes_of_mut};
+use crate::data_type::{Element, bytes_of};
 use crate::engine::{Engine, Parts};
 use crate::error::{Error, ErrorKind};
-use crate::work::{Lent, Work};
-use crate::{DataType, Reduction, UniqueId, start};
+use crate::request::{Job, Request};
+use crate::stage::Buffers;
+use crate::work::{Held, Work};
+use crate::{UniqueId, start};
 
 /// A group of ranks that move and combine data together.
 ///
@@ -141,166 +142,47 @@ impl Communicator {
         self.transport
     }
 
-    /// Replaces `data` by its element-wise combination over all ranks. Blocks until that is done.
-    ///
-    /// Every rank passes the same count, type and reduction. All ranks get the same bits, and a
-    /// repeated run gets them again: the order of folding depends on group and plan alone. Integers
-    /// wrap; NaN propagates, also through min and max; averages of integers divide toward zero.
+    /// Runs one collective on buffers of any alignment whose type is known when the program runs.
+    /// Blocks until this rank's part is done. The typed methods say what each collective needs in
+    /// `from` and `into`; without a `from` it runs in place.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Failed`]: a rank called something else, died, aborted, or nothing moved for
-    /// [`Config::deadline`]. The contents of `data` are then undefined.
-    pub fn all_reduce<T: Element>(
+    /// As the typed method of the collective.
+    pub fn run(
         &self,
-        data: &mut [T],
-        reduction: Reduction,
+        request: &Request,
+        from: Option<&[u8]>,
+        into: &mut [u8],
     ) -> Result<(), Error> {
-        self.all_reduce_bytes(bytes_of_mut(data), T::DATA_TYPE, reduction)
+        let job = self.fit(request, from.map(<[u8]>::len), into.len())?;
+        self.shared.lock().run(&job, Buffers { from, into })
     }
 
-    /// As [`all_reduce`](Communicator::all_reduce), with the result in `into` and `from` unchanged.
+    /// Starts what [`run`](Communicator::run) does, and returns at once. The result comes by
+    /// [`Work::wait`].
     ///
     /// # Errors
     ///
-    /// As `all_reduce`; [`ErrorKind::Argument`] if the two differ in length.
-    pub fn all_reduce_into<T: Element>(
+    /// [`ErrorKind::Argument`] for buffers that do not fit, and [`ErrorKind::Failed`] if the
+    /// communicator has failed before.
+    pub fn start<T: Element>(
         &self,
-        from: &[T],
-        into: &mut [T],
-        reduction: Reduction,
-    ) -> Result<(), Error> {
-        if from.len() != into.len() {
-            let what = format!(
-                "all_reduce_into from {} elements into {}: lengths must be equal",
-                from.len(),
-                into.len()
-            );
-            return Err(Error::new(Some(self.rank), ErrorKind::Argument(what)));
-        }
-        bytes_of_mut(into).copy_from_slice(bytes_of(from));
-        self.all_reduce(into, reduction)
-    }
-
-    /// As [`all_reduce`](Communicator::all_reduce) for elements whose type is known when the program
-    /// runs. `data` may have any alignment.
-    ///
-    /// # Errors
-    ///
-    /// As `all_reduce`; [`ErrorKind::Argument`] if `data` holds no whole number of elements.
-    pub fn all_reduce_bytes(
-        &self,
-        data: &mut [u8],
-        data_type: DataType,
-        reduction: Reduction,
-    ) -> Result<(), Error> {
-        let call = self.call(Collective::AllReduce, data_type, reduction, data.len())?;
-        self.shared.lock().run(call, data)
-    }
-
-    /// Replaces `data` by that of rank `root`. Blocks until this rank's part is done: where the plan
-    /// is not fused, the root may return before the others have received, and hear of a mismatch
-    /// only by its next call.
-    ///
-    /// # Errors
-    ///
-    /// As `all_reduce`; [`ErrorKind::Argument`] if `root` is no rank.
-    pub fn broadcast<T: Element>(&self, data: &mut [T], root: Rank) -> Result<(), Error> {
-        self.broadcast_bytes(bytes_of_mut(data), T::DATA_TYPE, root)
-    }
-
-    /// As [`broadcast`](Communicator::broadcast) for elements whose type is known when the program runs.
-    ///
-    /// # Errors
-    ///
-    /// As `broadcast`; [`ErrorKind::Argument`] if `data` holds no whole number of elements.
-    pub fn broadcast_bytes(
-        &self,
-        data: &mut [u8],
-        data_type: DataType,
-        root: Rank,
-    ) -> Result<(), Error> {
-        let call =
-            self.call(Collective::Broadcast { root }, data_type, Reduction::Sum, data.len())?;
-        self.shared.lock().run(call, data)
-    }
-
-    /// Returns when every rank has called it.
-    ///
-    /// # Errors
-    ///
-    /// As `all_reduce`.
-    pub fn barrier(&self) -> Result<(), Error> {
-        let call = self.call(Collective::Barrier, DataType::U8, Reduction::Sum, 1)?;
-        self.shared.lock().run(call, &mut [0])
-    }
-
-    /// Starts an [`all_reduce`](Communicator::all_reduce) of `data` and returns at once. The buffer comes
-    /// back by [`Work::wait`].
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Failed`] if the communicator has failed before.
-    pub fn start_all_reduce<T: Element>(
-        &self,
-        data: Vec<T>,
-        reduction: Reduction,
+        request: &Request,
+        from: Option<Vec<T>>,
+        into: Vec<T>,
     ) -> Result<Work<T>, Error> {
-        self.start(Collective::AllReduce, data, reduction)
-    }
-
-    /// Starts a [`broadcast`](Communicator::broadcast) of `data` and returns at once.
-    ///
-    /// # Errors
-    ///
-    /// As `start_all_reduce`; [`ErrorKind::Argument`] if `root` is no rank.
-    pub fn start_broadcast<T: Element>(&self, data: Vec<T>, root: Rank) -> Result<Work<T>, Error> {
-        self.start(Collective::Broadcast { root }, data, Reduction::Sum)
-    }
-
-    /// Starts a [`barrier`](Communicator::barrier) and returns at once.
-    ///
-    /// # Errors
-    ///
-    /// As `start_all_reduce`.
-    pub fn start_barrier(&self) -> Result<Work<u8>, Error> {
-        self.start(Collective::Barrier, vec![0_u8], Reduction::Sum)
-    }
-
-    fn start<T: Element>(
-        &self,
-        collective: Collective,
-        mut data: Vec<T>,
-        reduction: Reduction,
-    ) -> Result<Work<T>, Error> {
-        let call = self.call(collective, T::DATA_TYPE, reduction, data.bytes().len())?;
-        let id = self.shared.lock().enqueue(call, Box::new(data))?;
+        let lengths = (from.as_deref().map(|from| bytes_of(from).len()), bytes_of(&into).len());
+        let job = self.fit(request, lengths.0, lengths.1)?;
+        let id = self.shared.lock().enqueue(job, Box::new(Held { from, into }))?;
         Ok(Work::new(Arc::clone(&self.shared), id))
     }
 
-    fn call(
-        &self,
-        collective: Collective,
-        data_type: DataType,
-        reduction: Reduction,
-        len: usize,
-    ) -> Result<Call, Error> {
-        let refuse = |what: String| {
-            let what = format!("{}: {what}", collective.name());
-            Err(Error::new(Some(self.rank), ErrorKind::Argument(what)))
-        };
-        if let Collective::Broadcast { root } = collective
-            && root.0 >= self.size
-        {
-            return refuse(format!("root {root} is outside a group of {}", self.size));
-        }
-        let size = data_type.size();
-        if !len.is_multiple_of(size) {
-            return refuse(format!(
-                "{len} bytes are no whole number of {data_type} ({size} bytes each)"
-            ));
-        }
-        Ok(Call { collective, data_type, reduction, count: (len / size) as u64 })
+    fn fit(&self, request: &Request, from: Option<usize>, into: usize) -> Result<Job, Error> {
+        request.fit(self.rank, self.size, from, into).map_err(|what| {
+            let what = format!("{}: {what}", request.collective.name());
+            Error::new(Some(self.rank), ErrorKind::Argument(what))
+        })
     }
 
     /// Gives every rank the blobs of all, by rank, over the control line: slow, small, and

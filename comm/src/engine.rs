@@ -19,7 +19,9 @@ use crate::executor::{Fault, Group};
 use crate::fold::Kernel;
 use crate::fused;
 use crate::program::Program;
+use crate::request::Job;
 use crate::running::Running;
+use crate::stage::Buffers;
 use crate::wait::{self, Interrupt, Patience};
 use crate::work::Lent;
 
@@ -60,13 +62,17 @@ struct Planned {
 
 struct Queued {
     id: u64,
-    call: Call,
+    job: Job,
     running: Option<Running>,
     buffer: Box<dyn Lent>,
 }
 
 /// Plans are cached per size; a program that uses very many sizes starts over now and then.
 const MAX_PLANS: usize = 4096;
+
+/// The blocks of an all-to-all with uneven ones are planned as if they had so many bytes each, since
+/// no rank knows them all.
+const ASSUMED_BLOCK: u64 = 1 << 20;
 
 impl Engine {
     pub(crate) fn new(parts: Parts, config: Config) -> Self {
@@ -85,26 +91,26 @@ impl Engine {
     }
 
     /// Runs one operation to its end, after those that were started before.
-    pub(crate) fn run(&mut self, call: Call, data: &mut [u8]) -> Result<(), Error> {
-        self.check_usable(&call)?;
-        let planned = self.planned(&call)?;
+    pub(crate) fn run(&mut self, job: &Job, mut buffers: Buffers) -> Result<(), Error> {
+        self.check_usable(&job.call)?;
+        let planned = self.planned(&job.call)?;
         while !self.queue.is_empty() {
             self.step(None);
         }
-        self.check_usable(&call)?;
-        let mut running = self.begin(&call, planned, data);
-        let ended = self.drive(&mut running, data, None);
+        self.check_usable(&job.call)?;
+        let mut running = self.begin(job, planned, &mut buffers);
+        let ended = self.drive(&mut running, &mut buffers, None);
         self.leave();
         ended.map(drop).map_err(|cause| self.fail(&running.print, cause))
     }
 
     /// Puts an operation behind those that were started before.
-    pub(crate) fn enqueue(&mut self, call: Call, buffer: Box<dyn Lent>) -> Result<u64, Error> {
-        self.check_usable(&call)?;
-        self.planned(&call)?;
+    pub(crate) fn enqueue(&mut self, job: Job, buffer: Box<dyn Lent>) -> Result<u64, Error> {
+        self.check_usable(&job.call)?;
+        self.planned(&job.call)?;
         let id = self.next_id;
         self.next_id += 1;
-        self.queue.push_back(Queued { id, call, running: None, buffer });
+        self.queue.push_back(Queued { id, job, running: None, buffer });
         Ok(id)
     }
 
@@ -150,16 +156,16 @@ impl Engine {
     }
 
     fn advance(&mut self, queued: &mut Queued, until: Option<Instant>) -> Result<bool, Error> {
-        let data = queued.buffer.bytes();
+        let mut buffers = queued.buffer.lend();
         let mut running = match queued.running.take() {
             Some(running) => running,
             None => {
-                self.check_usable(&queued.call)?;
-                let planned = self.planned(&queued.call)?;
-                self.begin(&queued.call, planned, data)
+                self.check_usable(&queued.job.call)?;
+                let planned = self.planned(&queued.job.call)?;
+                self.begin(&queued.job, planned, &mut buffers)
             }
         };
-        match self.drive(&mut running, data, until) {
+        match self.drive(&mut running, &mut buffers, until) {
             Ok(false) => {
                 queued.running = Some(running);
                 Ok(false)
@@ -175,15 +181,16 @@ impl Engine {
         }
     }
 
-    fn begin(&mut self, call: &Call, planned: Planned, data: &mut [u8]) -> Running {
+    fn begin(&mut self, job: &Job, planned: Planned, buffers: &mut Buffers) -> Running {
+        let (call, group) = (&job.call, &self.parts.group);
         let print = Fingerprint::new(call, self.sequence, planned.digest);
         self.sequence += 1;
         if let Some(monitor) = &self.parts.monitor {
             monitor.record().enter(&print);
         }
-        let kernel =
-            Kernel::new(call.data_type, call.reduction, self.parts.group.size(), self.config.simd);
-        Running::start(call, print, planned.program, kernel, data)
+        let (me, size) = (group.me, group.size());
+        let kernel = Kernel::new(call.data_type, call.reduction, size, self.config.simd);
+        Running::start(job, print, planned.program, kernel, (me, size), buffers)
     }
 
     fn leave(&self) {
@@ -196,15 +203,15 @@ impl Engine {
     fn drive(
         &mut self,
         running: &mut Running,
-        data: &mut [u8],
+        buffers: &mut Buffers,
         until: Option<Instant>,
     ) -> Result<bool, Arc<Cause>> {
         loop {
             let Parts { transport, group, monitor, patience, .. } = &mut self.parts;
-            match running.progress(data, group, &mut **transport) {
+            match running.progress(buffers, group, &mut **transport) {
                 Err(fault) => return Err(self.judge(running, fault)),
                 Ok(_) if running.is_done() => {
-                    running.finish(data);
+                    running.finish(buffers);
                     return Ok(true);
                 }
                 Ok(true) => {
@@ -355,7 +362,11 @@ impl Engine {
     }
 
     fn planned(&mut self, call: &Call) -> Result<Planned, Error> {
-        let key = (call.collective, call.len_bytes());
+        let bytes = match call.collective {
+            Collective::AllToAllV => ASSUMED_BLOCK * u64::from(self.parts.group.size()),
+            _ => call.len_bytes(),
+        };
+        let key = (call.collective, bytes);
         if let Some(planned) = self.plans.get(&key) {
             return Ok(planned.clone());
         }

@@ -11,9 +11,11 @@ use tutti_topo::schedule::{Part, Step, Vector};
 use tutti_transport::{Peer, Transport};
 use zerocopy::IntoBytes;
 
-use crate::call::{Call, Fingerprint};
+use crate::call::Fingerprint;
 use crate::fold::Kernel;
+use crate::layout::{Blocks, Layout};
 use crate::program::{Program, Way};
+use crate::stage::Memory;
 
 /// The ranks of a communicator as the transport numbers them.
 #[derive(Clone, Debug)]
@@ -44,7 +46,6 @@ pub(crate) enum Fault {
 /// One collective under way on this rank, carried by the steps of a program.
 pub(crate) struct Operation {
     program: Arc<Program>,
-    fingerprint: Fingerprint,
     kernel: Kernel,
     element: u64,
     steps: Vec<Progress>,
@@ -55,14 +56,18 @@ pub(crate) struct Operation {
 /// Where a step's bytes lie, and how many of them, from the front, are done.
 #[derive(Clone, Copy)]
 struct Progress {
+    /// Where they start in the vector that the step writes, or sends from.
     start: u64,
+    /// Where they start in the vector that a local step reads.
+    source: u64,
     len: u64,
     done: u64,
 }
 
 /// How far a lane has come.
-#[derive(Default)]
 struct LaneState {
+    /// What both ends are in.
+    fingerprint: Fingerprint,
     /// The index of the lane's current step, in the lane's own list.
     at: usize,
     /// How many bytes of the fingerprint have passed.
@@ -74,37 +79,56 @@ struct LaneState {
 }
 
 impl Operation {
+    /// The operation before its first step; elements have `element` bytes.
     pub(crate) fn new(
         program: Arc<Program>,
-        call: &Call,
+        layout: &Layout,
+        blocks: &Blocks,
+        element: u64,
         fingerprint: Fingerprint,
         kernel: Kernel,
     ) -> Self {
-        let element = call.data_type.size() as u64;
-        let steps: Vec<_> = (0..program.steps.len() as u32)
-            .map(|step| program.bytes(step, call.count, element))
-            .map(|range| Progress { start: range.start, len: range.end - range.start, done: 0 })
-            .collect();
+        let progress = |step: &Step| {
+            let range = layout.elements(step.main_part(), &program);
+            let source = match *step {
+                Step::Reduce { from, .. } | Step::Copy { from, .. } => {
+                    layout.elements(from, &program)
+                }
+                _ => range.clone(),
+            };
+            let [start, source] = [range.start * element, source.start * element];
+            Progress { start, source, len: (range.end - range.start) * element, done: 0 }
+        };
+        let steps: Vec<Progress> = program.steps.iter().map(progress).collect();
         let lanes = program.lanes.iter().map(|lane| LaneState {
+            fingerprint: match (blocks, lane.way) {
+                (Blocks::Pairs { to, .. }, Way::To(rank)) => {
+                    fingerprint.with_count(to[rank.index()])
+                }
+                (Blocks::Pairs { from, .. }, Way::From(rank)) => {
+                    fingerprint.with_count(from[rank.index()])
+                }
+                _ => fingerprint,
+            },
+            at: 0,
+            header: 0,
             left: lane.steps.iter().map(|&step| steps[step as usize].len).sum(),
-            ..LaneState::default()
+            overflow: Vec::new(),
         });
-        let scratch = if program.uses_scratch { call.len_bytes() as usize } else { 0 };
         Operation {
             lanes: lanes.collect(),
-            program,
-            fingerprint,
             kernel,
             element,
             steps,
-            scratch: vec![0; scratch],
+            scratch: vec![0; (layout.scratch(&program) * element) as usize],
+            program,
         }
     }
 
     /// Moves what can be moved; says whether anything did. Never blocks.
     pub(crate) fn progress(
         &mut self,
-        data: &mut [u8],
+        memory: &mut Memory,
         group: &Group,
         transport: &mut dyn Transport,
     ) -> Result<bool, Fault> {
@@ -114,12 +138,16 @@ impl Operation {
             while !self.finished(index) {
                 let stepped = match lane.way {
                     Way::To(rank) => self
-                        .send(index, &lane.steps, data, group.peer(rank), transport)
+                        .send(index, &lane.steps, memory, group.peer(rank), transport)
                         .map_err(|source| Fault::Transport { rank: Some(rank), source }),
-                    Way::From(rank) => {
-                        self.receive(index, &lane.steps, data, (rank, group.peer(rank)), transport)
-                    }
-                    Way::Local => Ok(self.local(index, &lane.steps, data)),
+                    Way::From(rank) => self.receive(
+                        index,
+                        &lane.steps,
+                        memory.data,
+                        (rank, group.peer(rank)),
+                        transport,
+                    ),
+                    Way::Local => Ok(self.local(index, &lane.steps, memory)),
                 }?;
                 if !stepped {
                     break;
@@ -168,12 +196,14 @@ impl Operation {
     }
 
     /// How many bytes of `step` may be done by now: on common bytes it stays behind the steps
-    /// that come first.
+    /// that come first. A step between places of different number waits for these to be done.
     fn limit(&self, step: u32) -> u64 {
         let own = &self.steps[step as usize];
         let before = self.program.after(step).iter().map(|&other| &self.steps[other as usize]);
         before.filter(|other| other.done < other.len).fold(own.len, |limit, other| {
-            limit.min((other.start + other.done).saturating_sub(own.start))
+            let apart = own.start != own.source || other.start != other.source;
+            let behind = (other.start + other.done).saturating_sub(own.start);
+            limit.min(if apart { 0 } else { behind })
         })
     }
 
@@ -190,9 +220,10 @@ impl Operation {
         len > 0
     }
 
-    fn vector<'a>(&'a self, part: Part, data: &'a [u8]) -> &'a [u8] {
+    fn vector<'a>(&'a self, part: Part, memory: &'a Memory) -> &'a [u8] {
         match part.vector {
-            Vector::Data => data,
+            Vector::Data => memory.data,
+            Vector::Input => memory.input,
             Vector::Scratch => &self.scratch,
         }
     }
@@ -203,7 +234,7 @@ impl Operation {
         &mut self,
         lane: usize,
         steps: &[u32],
-        data: &[u8],
+        memory: &Memory,
         peer: Peer,
         transport: &mut dyn Transport,
     ) -> Result<bool, tutti_transport::Error> {
@@ -216,7 +247,7 @@ impl Operation {
                 else {
                     unreachable!("a lane to a rank holds sends only")
                 };
-                &self.vector(part, data)[window]
+                &self.vector(part, memory)[window]
             }
         };
         let header = self.lanes[lane].header;
@@ -225,7 +256,7 @@ impl Operation {
             return Ok(current.is_some_and(|step| self.advance(lane, step, sent)));
         }
         let mut joined = [0; Fingerprint::LEN + FIRST_BYTES];
-        let rest = &self.fingerprint.as_bytes()[header..];
+        let rest = &self.lanes[lane].fingerprint.as_bytes()[header..];
         let taken = bytes.len().min(FIRST_BYTES);
         joined[..rest.len()].copy_from_slice(rest);
         joined[rest.len()..rest.len() + taken].copy_from_slice(&bytes[..taken]);
@@ -295,7 +326,7 @@ impl Operation {
         let fault = |source| Fault::Transport { rank: Some(rank), source };
         let arrived = transport.peek(peer).map_err(fault)?;
         let Some(header) = arrived.get(..Fingerprint::LEN) else { return Ok(false) };
-        if header != self.fingerprint.as_bytes() {
+        if header != self.lanes[lane].fingerprint.as_bytes() {
             let theirs = zerocopy::FromBytes::read_from_bytes(header).ok();
             return Err(Fault::Mismatch { rank, theirs });
         }
@@ -304,25 +335,29 @@ impl Operation {
         Ok(true)
     }
 
-    fn local(&mut self, lane: usize, steps: &[u32], data: &mut [u8]) -> bool {
+    fn local(&mut self, lane: usize, steps: &[u32], memory: &mut Memory) -> bool {
         let Some(step) = self.current(lane, steps) else { return false };
         let mut window = self.window(step);
         window.end -= (window.end - window.start) % self.element as usize;
         let len = window.len();
+        let own = &self.steps[step as usize];
+        let read = (own.source + own.done) as usize..(own.source + own.done) as usize + len;
         let (from, into, fold) = match self.program.steps[step as usize] {
             Step::Reduce { from, into } => (from, into, true),
             Step::Copy { from, into } => (from, into, false),
             _ => unreachable!("the local lane holds local steps only"),
         };
         let (source, target): (&[u8], &mut [u8]) = match (from.vector, into.vector) {
-            (Vector::Data, Vector::Scratch) => (data, &mut self.scratch),
-            (Vector::Scratch, Vector::Data) => (&self.scratch, data),
-            _ => panic!("a local step goes from one vector to the other"),
+            (Vector::Data, Vector::Scratch) => (memory.data, &mut self.scratch),
+            (Vector::Input, Vector::Scratch) => (memory.input, &mut self.scratch),
+            (Vector::Input, Vector::Data) => (memory.input, memory.data),
+            (Vector::Scratch, Vector::Data) => (&self.scratch, memory.data),
+            _ => panic!("a local step goes from one vector to another, and not to the input"),
         };
         if fold {
-            self.kernel.fold(&mut target[window.clone()], &source[window]);
+            self.kernel.fold(&mut target[window], &source[read]);
         } else {
-            target[window.clone()].copy_from_slice(&source[window]);
+            target[window].copy_from_slice(&source[read]);
         }
         self.advance(lane, step, len)
     }
@@ -363,6 +398,7 @@ fn vector_mut<'a>(part: Part, data: &'a mut [u8], scratch: &'a mut [u8]) -> &'a 
     match part.vector {
         Vector::Data => data,
         Vector::Scratch => scratch,
+        Vector::Input => panic!("no step writes to the input"),
     }
 }
 

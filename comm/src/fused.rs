@@ -66,7 +66,7 @@ impl FusedOperation {
     fn contributes(&self, rank: Rank) -> bool {
         match self.collective {
             Collective::Broadcast { root } => rank == root,
-            Collective::AllReduce | Collective::Barrier => true,
+            _ => true,
         }
     }
 
@@ -89,7 +89,6 @@ impl FusedOperation {
     fn take(&self, data: &mut [u8], group: &Group, board: &dyn Board) {
         let message = |rank: Rank| board.read(group.peers[rank.index()]).expect("seen before").1;
         match self.collective {
-            Collective::Barrier => {}
             Collective::Broadcast { root } => data.copy_from_slice(message(root)),
             Collective::AllReduce => {
                 let mut messages: [&[u8]; MAX_RANKS] = [&[]; MAX_RANKS];
@@ -98,6 +97,7 @@ impl FusedOperation {
                 }
                 self.kernel.fold_all(data, &messages[..group.peers.len()]);
             }
+            _ => {} // a barrier: that all have posted is all there is to it
         }
     }
 }

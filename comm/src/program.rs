@@ -1,7 +1,7 @@
 //! A schedule made ready to run: for each step the earlier steps it must not overtake, and for
 //! each peer and direction the queue of steps that share that stream of bytes.
 
-use std::ops::Range;
+use std::collections::HashMap;
 
 use tutti_topo::Rank;
 use tutti_topo::schedule::{Part, Schedule, Step, Vector};
@@ -27,45 +27,44 @@ pub(crate) enum Way {
 /// run as far as the earlier one has run, byte by byte (see [`Program::limit`]).
 #[derive(Debug)]
 pub(crate) struct Program {
-    chunks: u64,
+    pub(crate) chunks: u64,
     pub(crate) steps: Vec<Step>,
     pub(crate) lanes: Vec<Lane>,
     /// For step `i`, the steps in `after[first[i]..first[i + 1]]` come first.
     after: Vec<u32>,
     first: Vec<u32>,
-    pub(crate) uses_scratch: bool,
+    /// The chunks that scratch memory is used for, in order.
+    scratch: Vec<u32>,
 }
 
 impl Program {
     pub(crate) fn new(schedule: Schedule) -> Self {
         let Schedule { chunks, steps } = schedule;
         let (after, first) = dependencies(chunks, &steps);
-        let uses_scratch =
-            steps.iter().any(|step| touches(step).any(|(part, _)| part.vector == Vector::Scratch));
+        let parts = steps.iter().flat_map(touches).map(|(part, _)| part);
+        let scratch = parts.filter(|part| part.vector == Vector::Scratch);
+        let mut scratch: Vec<u32> =
+            scratch.flat_map(|part| part.first..part.first + part.len).collect();
+        scratch.sort_unstable();
+        scratch.dedup();
         let lanes = lanes(&steps);
-        Program { chunks: chunks.into(), steps, lanes, after, first, uses_scratch }
+        Program { chunks: chunks.into(), steps, lanes, after, first, scratch }
     }
 
-    /// The bytes of a step within its vector, when the vector has `count` elements of `size` bytes.
-    pub(crate) fn bytes(&self, step: u32, count: u64, size: u64) -> Range<u64> {
-        let part = main_part(&self.steps[step as usize]);
-        let (each, rest) = (count / self.chunks, count % self.chunks);
-        let offset = |chunk: u32| (u64::from(chunk) * each + rest.min(chunk.into())) * size;
-        offset(part.first)..offset(part.first + part.len)
+    /// How many chunks scratch memory is used for.
+    pub(crate) fn scratch_slots(&self) -> u64 {
+        self.scratch.len() as u64
+    }
+
+    /// The number of a chunk among those that scratch memory is used for.
+    pub(crate) fn scratch_slot(&self, chunk: u32) -> u64 {
+        self.scratch.partition_point(|&other| other < chunk) as u64
     }
 
     /// The steps that `step` must not overtake.
     pub(crate) fn after(&self, step: u32) -> &[u32] {
         let (from, to) = (self.first[step as usize], self.first[step as usize + 1]);
         &self.after[from as usize..to as usize]
-    }
-}
-
-/// The part that gives a step its byte range (both parts of a local step span the same chunks).
-fn main_part(step: &Step) -> Part {
-    match *step {
-        Step::Send { part, .. } | Step::Recv { part, .. } | Step::RecvReduce { part, .. } => part,
-        Step::Reduce { into, .. } | Step::Copy { into, .. } => into,
     }
 }
 
@@ -82,7 +81,7 @@ fn touches(step: &Step) -> impl Iterator<Item = (Part, bool)> + use<> {
 }
 
 /// Who touched one chunk last.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Touched {
     writer: Option<u32>,
     readers: Vec<u32>,
@@ -90,13 +89,14 @@ struct Touched {
 
 /// Per step the last writer of each of its chunks and, for a writer, also the readers since.
 fn dependencies(chunks: u32, steps: &[Step]) -> (Vec<u32>, Vec<u32>) {
-    let mut touched = vec![Touched::default(); 2 * chunks as usize];
+    let mut touched: HashMap<(Vector, u32), Touched> = HashMap::new();
     let (mut after, mut first) = (Vec::new(), vec![0]);
     for (index, step) in steps.iter().enumerate() {
         let mut before = Vec::new();
         for (part, writes) in touches(step) {
             for chunk in part.first..part.first + part.len {
-                let chunk = &mut touched[slot(chunks, part.vector, chunk)];
+                assert!(chunk < chunks, "chunk {chunk} is outside a schedule of {chunks} chunks");
+                let chunk = touched.entry((part.vector, chunk)).or_default();
                 before.extend(chunk.writer);
                 if writes {
                     before.append(&mut chunk.readers);
@@ -113,14 +113,6 @@ fn dependencies(chunks: u32, steps: &[Step]) -> (Vec<u32>, Vec<u32>) {
         first.push(after.len() as u32);
     }
     (after, first)
-}
-
-fn slot(chunks: u32, vector: Vector, chunk: u32) -> usize {
-    assert!(chunk < chunks, "chunk {chunk} is outside a schedule of {chunks} chunks");
-    match vector {
-        Vector::Data => chunk as usize,
-        Vector::Scratch => (chunks + chunk) as usize,
-    }
 }
 
 fn lanes(steps: &[Step]) -> Vec<Lane> {
@@ -162,7 +154,7 @@ mod tests {
         assert_eq!(program.after(1), [0]);
         assert_eq!(program.after(2), [1]);
         assert_eq!(program.lanes.len(), 3);
-        assert!(!program.uses_scratch);
+        assert_eq!(program.scratch_slots(), 0);
     }
 
     #[test]
@@ -179,20 +171,5 @@ mod tests {
         assert!(program.after(1).is_empty());
         assert_eq!(program.after(2), [0, 1]);
         assert_eq!(program.after(3), [0]);
-    }
-
-    #[test]
-    fn chunks_cover_every_element_once_whatever_the_count() {
-        let steps = (0..7).map(|c| Step::Send { to: Rank(1), part: data(c, 1) }).collect();
-        let program = Program::new(Schedule { chunks: 7, steps });
-        for count in [0, 1, 6, 7, 8, 1000, (1 << 33) + 5] {
-            let mut end = 0;
-            for step in 0..7 {
-                let bytes = program.bytes(step, count, 4);
-                assert_eq!(bytes.start, end);
-                end = bytes.end;
-            }
-            assert_eq!(end, count * 4);
-        }
     }
 }

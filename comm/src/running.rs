@@ -1,16 +1,20 @@
 //! One operation under way, whichever way it is carried.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tutti_topo::Rank;
 use tutti_topo::schedule::Collective;
 use tutti_transport::Transport;
 
-use crate::call::{Call, Fingerprint};
+use crate::call::Fingerprint;
 use crate::executor::{Fault, Group, Operation};
 use crate::fold::Kernel;
 use crate::fused::FusedOperation;
+use crate::layout::{Layout, block};
 use crate::program::Program;
+use crate::request::Job;
+use crate::stage::{Buffers, Stage};
 use crate::wait::Idle;
 
 /// One operation under way.
@@ -18,6 +22,9 @@ pub(crate) struct Running {
     pub(crate) print: Fingerprint,
     pub(crate) idle: Idle,
     kernel: Kernel,
+    stage: Stage,
+    /// The bytes of the data that hold a fold at the end.
+    folded: Range<usize>,
     way: Way,
 }
 
@@ -27,37 +34,51 @@ enum Way {
 }
 
 impl Running {
-    /// Starts an operation: by the steps of `program`, or fused if there is none. `data` is made
-    /// ready for folding.
+    /// Starts an operation of rank `me` of `size`: by the steps of `program`, or fused if there is
+    /// none. The data is made ready for folding.
     pub(crate) fn start(
-        call: &Call,
+        job: &Job,
         print: Fingerprint,
         program: Option<Arc<Program>>,
         kernel: Kernel,
-        data: &mut [u8],
+        (me, size): (Rank, u32),
+        buffers: &mut Buffers,
     ) -> Running {
-        let way = match program {
+        let Job { call, blocks } = job;
+        let mut stage = Stage::new(call, blocks, me, size, buffers);
+        let (way, folded) = match program {
             Some(program) => {
-                if call.collective == Collective::AllReduce && kernel.needs_prepare() {
-                    kernel.prepare(data);
+                let element = call.data_type.size() as u64;
+                let folded = match call.collective {
+                    Collective::ReduceScatter => block(call, blocks, me, size),
+                    Collective::Reduce { root } if root != me => 0..0,
+                    collective if collective.reduces() => 0..call.count,
+                    _ => 0..0,
+                };
+                if call.collective.reduces() && kernel.needs_prepare() {
+                    kernel.prepare(stage.lend(buffers).data);
                 }
-                Way::Steps(Operation::new(program, call, print, kernel))
+                let layout = Layout::new(call, blocks, &program, me, size);
+                let steps = Operation::new(program, &layout, blocks, element, print, kernel);
+                (Way::Steps(steps), folded.start * element..folded.end * element)
             }
-            None => Way::Fused(FusedOperation::new(call, print, kernel)),
+            None => (Way::Fused(FusedOperation::new(call, print, kernel)), 0..0),
         };
-        Running { print, idle: Idle::default(), kernel, way }
+        let folded = folded.start as usize..folded.end as usize;
+        Running { print, idle: Idle::default(), kernel, stage, folded, way }
     }
 
     /// Moves what can be moved now; says whether anything did.
     pub(crate) fn progress(
         &mut self,
-        data: &mut [u8],
+        buffers: &mut Buffers,
         group: &Group,
         transport: &mut dyn Transport,
     ) -> Result<bool, Fault> {
+        let mut memory = self.stage.lend(buffers);
         match &mut self.way {
-            Way::Steps(operation) => operation.progress(data, group, transport),
-            Way::Fused(operation) => operation.progress(data, group, transport),
+            Way::Steps(operation) => operation.progress(&mut memory, group, transport),
+            Way::Fused(operation) => operation.progress(memory.data, group, transport),
         }
     }
 
@@ -68,14 +89,12 @@ impl Running {
         }
     }
 
-    /// What the folded data needs to be the result.
-    pub(crate) fn finish(&self, data: &mut [u8]) {
-        let by_steps = matches!(self.way, Way::Steps(_));
-        let reduces =
-            self.print.call().is_some_and(|call| call.collective == Collective::AllReduce);
-        if by_steps && reduces && self.kernel.needs_finish() {
-            self.kernel.finish(data);
+    /// Makes the folded data the result, and hands it over.
+    pub(crate) fn finish(&mut self, buffers: &mut Buffers) {
+        if !self.folded.is_empty() && self.kernel.needs_finish() {
+            self.kernel.finish(&mut self.stage.lend(buffers).data[self.folded.clone()]);
         }
+        self.stage.finish(buffers);
     }
 
     pub(crate) fn waits_for(&self) -> Option<Rank> {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::communicator::Shared;
-use crate::data_type::{Element, bytes_of_mut};
+use crate::data_type::{Element, bytes_of, bytes_of_mut};
 use crate::error::Error;
+use crate::stage::Buffers;
 
 /// An operation under way that holds the caller's buffer until it is done.
 ///
@@ -42,7 +43,7 @@ impl<T: Element> Work<T> {
         self.done
     }
 
-    /// Waits until the operation is done and hands the buffer back with its result. Blocks no
+    /// Waits until the operation is done and hands over the buffer with its result. Blocks no
     /// longer than [`Config::deadline`](crate::Config::deadline) without anything moving.
     ///
     /// # Errors
@@ -55,7 +56,9 @@ impl<T: Element> Work<T> {
         let buffer = state.take(self.id)?;
         drop(state);
         let buffer: Box<dyn Any> = buffer;
-        Ok(*buffer.downcast().expect("the buffer is the one this work was started with"))
+        let held: Box<Held<T>> =
+            buffer.downcast().expect("the buffers are those this work was started with");
+        Ok(held.into)
     }
 }
 
@@ -65,13 +68,19 @@ impl<T> Drop for Work<T> {
     }
 }
 
-/// A buffer that the communicator holds for a while.
+/// Buffers that the communicator holds for a while.
 pub(crate) trait Lent: Any + Send {
-    fn bytes(&mut self) -> &mut [u8];
+    fn lend(&mut self) -> Buffers<'_>;
 }
 
-impl<T: Element> Lent for Vec<T> {
-    fn bytes(&mut self) -> &mut [u8] {
-        bytes_of_mut(self)
+/// The buffers of a started operation; without a `from` it runs in place.
+pub(crate) struct Held<T> {
+    pub(crate) from: Option<Vec<T>>,
+    pub(crate) into: Vec<T>,
+}
+
+impl<T: Element> Lent for Held<T> {
+    fn lend(&mut self) -> Buffers<'_> {
+        Buffers { from: self.from.as_deref().map(bytes_of), into: bytes_of_mut(&mut self.into) }
     }
 }

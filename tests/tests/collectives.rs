@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tutti::{Communicator, Config, DataType, Rank, Reduction, TransportChoice};
+use tutti::{Communicator, Config, DataType, Rank, Reduction, Request, TransportChoice};
+use tutti_tests::deal::every_deal;
 use tutti_tests::{ranks, reference};
 use tutti_topo::plan::Overrides;
 use tutti_topo::schedule::{Algorithm, Collective};
@@ -24,7 +25,8 @@ fn force(config: Config, collective: Collective, algorithm: Algorithm) -> Config
 fn check(comm: &Communicator, count: u64, data_type: DataType, reduction: Reduction) {
     let (rank, ranks) = (comm.rank().0, comm.size());
     let mut data = reference::input(rank, count, ranks, data_type, reduction);
-    comm.all_reduce_bytes(&mut data, data_type, reduction).unwrap();
+    let request = Request::new(Collective::AllReduce, data_type).by(reduction);
+    comm.run(&request, None, &mut data).unwrap();
     let want = reference::output(count, ranks, data_type, reduction);
     let verdict = reference::compare(&data, &want, data_type);
     assert_eq!(verdict, Ok(()), "rank {rank} of {ranks}, {count} {data_type} by {reduction}");
@@ -76,24 +78,19 @@ fn all_reduce_is_right_over_both_at_once_for_every_type_and_reduction() {
 fn forced(collective: Collective, algorithm: Algorithm) {
     let body = |comm: Communicator| {
         for count in COUNTS {
-            let bytes = count * 4;
-            let board_is_too_small = algorithm == Algorithm::Fused && bytes > 16 << 10;
+            let blocks = if collective.has_blocks() { comm.size() } else { 1 };
+            let bytes = count * 4 * u64::from(blocks);
+            let barrier = collective == Collective::Barrier;
+            let board_is_too_small = algorithm == Algorithm::Fused && bytes > 16 << 10 && !barrier;
             let plan = comm.plan(collective, bytes);
             if board_is_too_small {
                 assert!(plan.is_err());
                 continue;
             }
             assert_eq!(plan.unwrap().algorithm, algorithm);
-            match collective {
-                Collective::AllReduce => check(&comm, count, DataType::F32, Reduction::Sum),
-                Collective::Barrier => comm.barrier().unwrap(),
-                Collective::Broadcast { root } => {
-                    let mut data =
-                        reference::input(comm.rank().0, count, 4, DataType::F32, Reduction::Sum);
-                    comm.broadcast_bytes(&mut data, DataType::F32, root).unwrap();
-                    let want = reference::input(root.0, count, 4, DataType::F32, Reduction::Sum);
-                    assert_eq!(reference::compare(&data, &want, DataType::F32), Ok(()));
-                }
+            let deals = every_deal(comm.size(), root(collective), count);
+            for deal in deals.iter().filter(|deal| deal.collective == collective) {
+                assert_eq!(deal.check(&comm), Ok(()));
             }
         }
     };
@@ -111,7 +108,7 @@ fn forced(collective: Collective, algorithm: Algorithm) {
 }
 
 fn root(collective: Collective) -> u32 {
-    if let Collective::Broadcast { root } = collective { root.0 } else { 0 }
+    collective.root().map_or(0, |root| root.0)
 }
 
 macro_rules! by_name {
@@ -135,17 +132,172 @@ by_name! {
     broadcast_by_flat_is_right: Collective::Broadcast { root: Rank(0) }, Flat;
     broadcast_by_binomial_is_right: Collective::Broadcast { root: Rank(1) }, Binomial;
     broadcast_by_chain_is_right: Collective::Broadcast { root: Rank(2) }, Chain;
+    reduce_by_flat_is_right: Collective::Reduce { root: Rank(1) }, Flat;
+    reduce_by_binomial_is_right: Collective::Reduce { root: Rank(0) }, Binomial;
+    reduce_by_chain_is_right: Collective::Reduce { root: Rank(2) }, Chain;
+    all_gather_by_flat_is_right: Collective::AllGather, Flat;
+    all_gather_by_ring_is_right: Collective::AllGather, Ring;
+    all_gather_by_halving_doubling_is_right: Collective::AllGather, HalvingDoubling;
+    reduce_scatter_by_flat_is_right: Collective::ReduceScatter, Flat;
+    reduce_scatter_by_ring_is_right: Collective::ReduceScatter, Ring;
+    reduce_scatter_by_halving_doubling_is_right: Collective::ReduceScatter, HalvingDoubling;
+    gather_by_flat_is_right: Collective::Gather { root: Rank(2) }, Flat;
+    gather_by_binomial_is_right: Collective::Gather { root: Rank(1) }, Binomial;
+    scatter_by_flat_is_right: Collective::Scatter { root: Rank(0) }, Flat;
+    scatter_by_binomial_is_right: Collective::Scatter { root: Rank(1) }, Binomial;
+    all_to_all_by_pairwise_is_right: Collective::AllToAll, Pairwise;
+    all_to_all_by_bruck_is_right: Collective::AllToAll, Bruck;
+    all_to_all_v_by_pairwise_is_right: Collective::AllToAllV, Pairwise;
+    barrier_by_fused_is_right: Collective::Barrier, Fused;
+    barrier_by_flat_is_right: Collective::Barrier, Flat;
+    barrier_by_ring_is_right: Collective::Barrier, Ring;
+    barrier_by_recursive_doubling_is_right: Collective::Barrier, RecursiveDoubling;
+    barrier_by_halving_doubling_is_right: Collective::Barrier, HalvingDoubling;
+    barrier_by_double_binary_tree_is_right: Collective::Barrier, DoubleBinaryTree;
+    barrier_by_hierarchical_is_right: Collective::Barrier, Hierarchical;
 }
 
 #[test]
 fn every_algorithm_of_the_table_is_forced_by_a_test_above() {
     let source = include_str!("collectives.rs");
-    for collective in [Collective::AllReduce, Collective::Broadcast { root: Rank(0) }] {
+    for collective in Collective::KINDS {
         for algorithm in Algorithm::all_for(collective) {
             let named = format!("{}_by_{}_is_right", collective.name(), algorithm.name());
             assert!(source.contains(&named), "no test for {named}");
         }
     }
+}
+
+fn every_form_of_every_collective(comm: &Communicator) {
+    for root in [0, comm.size() - 1] {
+        for block in [0, 1, 50, 5000] {
+            for deal in every_deal(comm.size(), root, block) {
+                assert_eq!(deal.check(comm), Ok(()));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_collective_is_right_in_every_form_over_shared_memory() {
+    for size in [1, 2, 3, 5, 8] {
+        let config = |_| config(TransportChoice::Shm);
+        ranks::run(size, config, |comm| every_form_of_every_collective(&comm));
+    }
+}
+
+#[test]
+fn every_collective_is_right_in_every_form_over_tcp() {
+    for size in [2, 3, 5, 8] {
+        let config = |_| config(TransportChoice::Tcp);
+        ranks::run(size, config, |comm| every_form_of_every_collective(&comm));
+    }
+}
+
+#[test]
+fn every_collective_is_right_in_every_form_over_both_at_once() {
+    for (size, hosts) in [(3, 2), (5, 2), (7, 3)] {
+        let config = |rank| spread(rank, hosts);
+        ranks::run(size, config, |comm| every_form_of_every_collective(&comm));
+    }
+}
+
+#[test]
+fn typed_calls_move_what_they_say() {
+    ranks::run(
+        3,
+        |_| config(TransportChoice::Auto),
+        |comm| {
+            let (me, root) = (comm.rank().0 as i32, Rank(1));
+            let is_root = comm.rank() == root;
+            let mut blocks = [0; 3];
+            comm.all_gather_into(&[me], &mut blocks).unwrap();
+            assert_eq!(blocks, [0, 1, 2]);
+            let mut own = [0];
+            comm.reduce_scatter_into(&[me, 10 * me, 100], &mut own, Reduction::Sum).unwrap();
+            assert_eq!(own, [[3], [30], [300]][me as usize]);
+            let mut gathered = vec![0; if is_root { 6 } else { 0 }];
+            comm.gather_v_into(&vec![me; 1 + me as usize], &mut gathered, &[1, 2, 3], root)
+                .unwrap();
+            assert!(!is_root || gathered == [0, 1, 1, 2, 2, 2]);
+            let mut part = vec![0; 1 + me as usize];
+            comm.scatter_v_into(&gathered, &mut part, &[1, 2, 3], root).unwrap();
+            assert_eq!(part, vec![me; 1 + me as usize]);
+            let mut swapped = [me, me + 10, me + 20];
+            comm.all_to_all(&mut swapped).unwrap();
+            assert_eq!(swapped, [10 * me, 10 * me + 1, 10 * me + 2]);
+            let mut reduced = [0.0_f64; 2];
+            comm.reduce_into(&[1.0, 2.0], &mut reduced, Reduction::Avg, root).unwrap();
+            assert!(!is_root || reduced == [1.0, 2.0]);
+        },
+    );
+}
+
+#[test]
+fn started_calls_give_the_results_of_the_blocking_ones() {
+    ranks::run(
+        3,
+        |_| config(TransportChoice::Auto),
+        |comm| {
+            let (me, root) = (comm.rank().0 as i64, Rank(2));
+            let is_root = comm.rank() == root;
+            let gather = comm.start_all_gather(vec![me; 2]).unwrap();
+            let listed = comm.start_all_gather_v(vec![me; me as usize], &[0, 1, 2]).unwrap();
+            let fold = comm.start_reduce_scatter(vec![1, 2, 3], Reduction::Prod).unwrap();
+            let folds =
+                comm.start_reduce_scatter_v(vec![me; 4], &[1, 0, 3], Reduction::Max).unwrap();
+            let to_root = comm.start_gather(vec![me], root).unwrap();
+            let to_root_v = comm.start_gather_v(vec![me; me as usize], &[0, 1, 2], root).unwrap();
+            let from_root = if is_root { vec![7, 8, 9] } else { Vec::new() };
+            let scatter = comm.start_scatter(from_root.clone(), 1, root).unwrap();
+            let scatter_v = comm.start_scatter_v(from_root, &[0, 2, 1], root).unwrap();
+            let swap = comm.start_all_to_all(vec![me; 3]).unwrap();
+            let (to, of) = (vec![me as usize; 3], [0, 1, 2]);
+            let swap_v = comm.start_all_to_all_v(vec![me; 3 * me as usize], &to, &of).unwrap();
+            let reduce = comm.start_reduce(vec![me], Reduction::Sum, root).unwrap();
+            comm.start_barrier().unwrap().wait().unwrap();
+            assert_eq!(gather.wait().unwrap(), [0, 0, 1, 1, 2, 2]);
+            assert_eq!(listed.wait().unwrap(), [1, 2, 2]);
+            assert_eq!(fold.wait().unwrap(), [[1], [8], [27]][me as usize]);
+            assert_eq!(folds.wait().unwrap(), [&[2][..], &[], &[2, 2, 2]][me as usize]);
+            let at_root = |data: &[i64]| if is_root { data.to_vec() } else { Vec::new() };
+            assert_eq!(to_root.wait().unwrap(), at_root(&[0, 1, 2]));
+            assert_eq!(to_root_v.wait().unwrap(), at_root(&[1, 2, 2]));
+            assert_eq!(scatter.wait().unwrap(), [[7], [8], [9]][me as usize]);
+            assert_eq!(scatter_v.wait().unwrap(), [&[][..], &[7, 8], &[9]][me as usize]);
+            assert_eq!(swap.wait().unwrap(), [0, 1, 2]);
+            assert_eq!(swap_v.wait().unwrap(), [1, 2, 2]);
+            let reduced = reduce.wait().unwrap();
+            assert!(!is_root || reduced == [3]);
+        },
+    );
+}
+
+#[test]
+fn counts_that_differ_between_two_ranks_of_an_all_to_all_are_named() {
+    let errors = ranks::run(
+        2,
+        |_| config(TransportChoice::Auto),
+        |comm| {
+            let (me, mut into) = (comm.rank().index(), [0; 5]);
+            let (to, of) = ([[1, 2], [3, 1]][me], [[1, 4], [1, 1]][me]);
+            let from = vec![0; to[0] + to[1]];
+            let into = &mut into[..of[0] + of[1]];
+            comm.all_to_all_v_into(&from, &to, into, &of).unwrap_err().to_string()
+        },
+    );
+    for error in errors {
+        let sent = ["all_to_all_v of 2 int32", "all_to_all_v of 3 int32"];
+        assert!(sent.iter().any(|call| error.contains(call)), "{error}");
+    }
+}
+
+#[test]
+fn a_result_that_no_memory_holds_is_refused() {
+    let comm = Communicator::from_env(Config::default()).unwrap();
+    let work = comm.start_all_to_all_v(vec![0_u8], &[1], &[isize::MAX as usize + 1]);
+    let error = work.err().expect("an error");
+    assert!(error.to_string().contains("no memory for a result"), "{error}");
 }
 
 #[test]
@@ -232,7 +384,7 @@ fn out_of_place_leaves_the_input_and_refuses_unequal_lengths() {
             let from = vec![3_i32; 10];
             let mut into = vec![0; 10];
             let error = comm.all_reduce_into(&from, &mut into[..9], Reduction::Sum).unwrap_err();
-            assert!(error.to_string().contains("10 elements into 9"), "{error}");
+            assert!(error.to_string().contains("result has 9 elements, expected 10"), "{error}");
             comm.all_reduce_into(&from, &mut into, Reduction::Sum).unwrap();
             assert_eq!((from, into), (vec![3; 10], vec![6; 10]));
         },
@@ -249,8 +401,12 @@ fn unaligned_memory_is_right() {
                 let input = reference::input(comm.rank().0, 5000, 3, DataType::F64, Reduction::Sum);
                 let mut memory = vec![0xaa; offset];
                 memory.extend(&input);
-                comm.all_reduce_bytes(&mut memory[offset..], DataType::F64, Reduction::Sum)
-                    .unwrap();
+                comm.run(
+                    &Request::new(Collective::AllReduce, DataType::F64),
+                    None,
+                    &mut memory[offset..],
+                )
+                .unwrap();
                 let want = reference::output(5000, 3, DataType::F64, Reduction::Sum);
                 assert_eq!(reference::compare(&memory[offset..], &want, DataType::F64), Ok(()));
                 assert!(memory[..offset].iter().all(|byte| *byte == 0xaa));
@@ -332,10 +488,10 @@ fn bad_arguments_are_refused_and_the_communicator_goes_on() {
             let error = comm.broadcast(&mut [1.0_f32], Rank(2)).unwrap_err().to_string();
             assert!(error.contains("root 2 is outside a group of 2"), "{error}");
             let error = comm
-                .all_reduce_bytes(&mut [0; 7], DataType::F32, Reduction::Sum)
+                .run(&Request::new(Collective::AllReduce, DataType::F32), None, &mut [0; 7])
                 .unwrap_err()
                 .to_string();
-            assert!(error.contains("7 bytes are no whole number of fp32"), "{error}");
+            assert!(error.contains("7 bytes is no whole number of fp32"), "{error}");
             check(&comm, 10, DataType::F32, Reduction::Sum);
         },
     );

@@ -2,7 +2,8 @@
 //! whose streams hold down to 32 bytes (a fingerprint); against a plain loop. proptest prints the case to repeat.
 
 use proptest::prelude::*;
-use tutti::{Communicator, Config, DataType, Rank, Reduction};
+use tutti::{Communicator, Config, DataType, Rank, Reduction, Request};
+use tutti_tests::deal::{Deal, Sizes};
 use tutti_tests::reference;
 use tutti_topo::fabric::{Fabric, Inside, RankReport};
 use tutti_topo::plan::Overrides;
@@ -44,6 +45,46 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
+#[derive(Clone, Debug)]
+struct DealCase {
+    deal: Deal,
+    algorithm: Algorithm,
+    capacity: usize,
+}
+
+fn deal() -> impl Strategy<Value = DealCase> {
+    let ranks_and_root = (1_u32..=9).prop_flat_map(|ranks| (Just(ranks), 0..ranks));
+    let sizes = prop::collection::vec(prop::collection::vec(0_u64..60, 9), 9);
+    let capacity = prop_oneof![32_usize..200, Just(4096)];
+    let kind = prop::sample::select(Collective::KINDS.to_vec());
+    let types = prop::sample::select(DataType::ALL.to_vec());
+    let reductions = prop::sample::select(Reduction::ALL.to_vec());
+    let form =
+        (kind, types, reductions, any::<bool>(), any::<bool>(), any::<prop::sample::Index>());
+    (ranks_and_root, sizes, capacity, form).prop_map(|((ranks, root), sizes, capacity, form)| {
+        let (kind, data_type, reduction, in_place, listed, algorithm) = form;
+        let collective = kind.with_root(Rank(root));
+        let row = |row: &Vec<u64>| row[..ranks as usize].to_vec();
+        let sizes = match collective {
+            Collective::AllToAllV => {
+                let mut pairs: Vec<Vec<u64>> = sizes[..ranks as usize].iter().map(row).collect();
+                if in_place {
+                    (0..pairs.len()).for_each(|i| (0..i).for_each(|j| pairs[i][j] = pairs[j][i]));
+                }
+                Sizes::Pairs(pairs)
+            }
+            Collective::AllToAll => Sizes::Even(sizes[0][0]),
+            _ if collective.has_blocks() && listed => Sizes::Listed(row(&sizes[0])),
+            _ => Sizes::Even(sizes[0][0]),
+        };
+        let algorithms = Algorithm::all_for(collective).iter().copied();
+        let algorithms: Vec<_> = algorithms.filter(|a| *a != Algorithm::Fused).collect();
+        let algorithm = *algorithm.get(&algorithms);
+        let deal = Deal { collective, ranks, data_type, reduction, sizes, in_place };
+        DealCase { deal, algorithm, capacity }
+    })
+}
+
 fn fabric(host_of: &[u32]) -> Fabric {
     let report = |host: &u32| RankReport {
         host: format!("host {host}"),
@@ -72,19 +113,8 @@ fn run(case: &Case, collective: Collective, start: impl Fn(u32) -> Vec<u8> + Syn
                 let mut memory = vec![0x5a; case.offset + data.len() + 9];
                 let inside = case.offset..case.offset + data.len();
                 memory[inside.clone()].copy_from_slice(&data);
-                match collective {
-                    Collective::Broadcast { root } => {
-                        comm.broadcast_bytes(&mut memory[inside.clone()], case.data_type, root)
-                            .unwrap();
-                    }
-                    _ => comm
-                        .all_reduce_bytes(
-                            &mut memory[inside.clone()],
-                            case.data_type,
-                            case.reduction,
-                        )
-                        .unwrap(),
-                }
+                let request = Request::new(collective, case.data_type).by(case.reduction);
+                comm.run(&request, None, &mut memory[inside.clone()]).unwrap();
                 let result = memory.splice(inside, []).collect::<Vec<u8>>();
                 assert!(
                     memory.iter().all(|byte| *byte == 0x5a),
@@ -127,6 +157,31 @@ proptest! {
             (0..len).map(byte).collect()
         });
         prop_assert!(results.iter().all(|result| *result == results[0]));
+    }
+
+    #[test]
+    fn every_collective_equals_a_plain_loop(case in deal()) {
+        let DealCase { deal, capacity, algorithm } = case;
+        let algo = format!("{}:{}", deal.collective.name(), algorithm.name());
+        let config = Config { algo: Overrides::parse(&algo).unwrap(), ..Config::default() };
+        let verdicts: Vec<Result<(), String>> = std::thread::scope(|scope| {
+            let ends = memory::group(deal.ranks as usize, capacity).into_iter().zip(0..);
+            let rank = |(end, rank)| {
+                let (config, deal) = (config.clone(), &deal);
+                let hosts: Vec<u32> = (0..deal.ranks).map(|rank| rank % 3).collect();
+                scope.spawn(move || {
+                    let fabric = fabric(&hosts);
+                    let comm =
+                        Communicator::over(Box::new(end), Rank(rank), deal.ranks, fabric, config);
+                    deal.check(&comm)
+                })
+            };
+            let threads: Vec<_> = ends.map(rank).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        for verdict in verdicts {
+            prop_assert_eq!(verdict, Ok(()));
+        }
     }
 
     #[test]

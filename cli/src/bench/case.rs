@@ -1,7 +1,7 @@
 //! What one row of the table measures.
 
 use anyhow::Result;
-use tutti::{Communicator, DataType, Reduction};
+use tutti::{Communicator, DataType, Reduction, Request};
 use tutti_topo::schedule::Collective;
 
 /// One collective at one size.
@@ -19,9 +19,11 @@ impl Case {
     /// Carries the collective out once. `data` is [`bytes`](Case::bytes) long.
     pub(super) fn run(&self, comm: &Communicator, data: &mut [u8]) -> Result<()> {
         match self.collective {
-            Collective::AllReduce => comm.all_reduce_bytes(data, self.data_type, self.reduction)?,
-            Collective::Broadcast { root } => comm.broadcast_bytes(data, self.data_type, root)?,
             Collective::Barrier => comm.barrier()?,
+            collective => {
+                let request = Request::new(collective, self.data_type).by(self.reduction);
+                comm.run(&request, None, data)?;
+            }
         }
         Ok(())
     }
@@ -35,7 +37,7 @@ impl Case {
         match self.collective {
             Collective::AllReduce => 2.0 * f64::from(ranks - 1) / f64::from(ranks),
             Collective::Broadcast { .. } => 1.0,
-            Collective::Barrier => 0.0,
+            _ => 0.0,
         }
     }
 

@@ -62,6 +62,7 @@ mod tests {
                 data_type: DataType::F32,
                 reduction: Reduction::Sum,
                 count: n,
+                counts: 0,
             };
             Fingerprint::new(&call, n, n as u32)
         };

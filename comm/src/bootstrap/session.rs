@@ -375,8 +375,13 @@ mod tests {
     }
 
     fn record(collective: Collective, sequence: u64) -> Record {
-        let call =
-            Call { collective, data_type: DataType::F32, reduction: Reduction::Sum, count: 8 };
+        let call = Call {
+            collective,
+            data_type: DataType::F32,
+            reduction: Reduction::Sum,
+            count: 8,
+            counts: 0,
+        };
         Record { print: Some(Fingerprint::new(&call, sequence, 1).words()), inside: true }
     }
 

@@ -6,7 +6,7 @@
 
 use std::io::Write;
 
-use tutti::{Communicator, Config, DataType, Rank, Reduction};
+use tutti::{Collective, Communicator, Config, DataType, Rank, Reduction, Request};
 use tutti_tests::reference;
 
 fn main() -> anyhow::Result<()> {
@@ -44,21 +44,26 @@ fn mismatch(comm: &Communicator, kind: &str) -> anyhow::Result<()> {
     let mut data = vec![0_u8; 4000];
     comm.barrier()?;
     match kind {
-        "broadcast" if odd => comm.broadcast_bytes(&mut data, DataType::F32, Rank(0))?,
-        "count" if odd => {
-            comm.all_reduce_bytes(&mut data[..3996], DataType::F32, Reduction::Sum)?
+        "broadcast" if odd => {
+            let broadcast = Collective::Broadcast { root: Rank(0) };
+            comm.run(&Request::new(broadcast, DataType::F32), None, &mut data)?
         }
-        "type" if odd => comm.all_reduce_bytes(&mut data, DataType::I32, Reduction::Sum)?,
-        "reduction" if odd => comm.all_reduce_bytes(&mut data, DataType::F32, Reduction::Max)?,
-        _ => comm.all_reduce_bytes(&mut data, DataType::F32, Reduction::Sum)?,
+        "count" if odd => comm.run(&sum(DataType::F32), None, &mut data[..3996])?,
+        "type" if odd => comm.run(&sum(DataType::I32), None, &mut data)?,
+        "reduction" if odd => comm.run(&sum(DataType::F32).by(Reduction::Max), None, &mut data)?,
+        _ => comm.run(&sum(DataType::F32), None, &mut data)?,
     }
     Ok(())
+}
+
+fn sum(data_type: DataType) -> Request {
+    Request::new(Collective::AllReduce, data_type)
 }
 
 fn once(comm: &Communicator) -> anyhow::Result<()> {
     let (rank, ranks, count) = (comm.rank().0, comm.size(), 1000);
     let mut data = reference::input(rank, count, ranks, DataType::F32, Reduction::Sum);
-    comm.all_reduce_bytes(&mut data, DataType::F32, Reduction::Sum)?;
+    comm.run(&sum(DataType::F32), None, &mut data)?;
     let want = reference::output(count, ranks, DataType::F32, Reduction::Sum);
     reference::compare(&data, &want, DataType::F32).map_err(anyhow::Error::msg)
 }

@@ -55,7 +55,9 @@ impl Job<'_> {
         };
         let mut shape = Shape { order: order.to_vec(), groups, depth: 1, channels: 1 };
         match algorithm {
-            Algorithm::Ring => shape.channels = self.channels(order),
+            Algorithm::Ring if !self.collective.has_blocks() => {
+                shape.channels = self.channels(order);
+            }
             Algorithm::Chain => shape.depth = self.chain(order).best_depth(),
             Algorithm::DoubleBinaryTree => shape.depth = self.trees(order).best_depth(),
             _ => {}

@@ -33,7 +33,9 @@ pub use refusal::{Exclusion, PlanError};
 pub struct Request {
     /// The collective.
     pub collective: Collective,
-    /// The size of one rank's data; a barrier has none, whatever stands here.
+    /// The size of one rank's data: where it has blocks ([`Collective::has_blocks`]), of all of them
+    /// together. A barrier has none, whatever stands here. The ranks of an all-to-all with uneven
+    /// blocks know only their own: they agree on a number of their own choice.
     pub bytes: u64,
     /// How many bytes of a rank the transport's board takes, if all ranks share one.
     pub shared_board: Option<u64>,
@@ -74,13 +76,10 @@ pub fn plan(request: &Request, fabric: &Fabric, overrides: &Overrides) -> Result
     if ranks == 0 {
         return Err(PlanError::NoRanks);
     }
-    let first = match request.collective {
-        Collective::Broadcast { root } if root.0 >= ranks => {
-            return Err(PlanError::RootOutside { root, ranks });
-        }
-        Collective::Broadcast { root } => root,
-        Collective::AllReduce | Collective::Barrier => Rank(0),
-    };
+    let first = request.collective.root().unwrap_or(Rank(0));
+    if first.0 >= ranks {
+        return Err(PlanError::RootOutside { root: first, ranks });
+    }
     let forced = overrides.algorithm(request.collective);
     let order = order::visiting_order(fabric, first);
     let planner = Planner {

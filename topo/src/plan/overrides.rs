@@ -1,6 +1,5 @@
 use std::fmt;
 
-use crate::Rank;
 use crate::fabric::nearest;
 use crate::schedule::{Algorithm, Collective};
 
@@ -53,7 +52,7 @@ impl Overrides {
             let form = || OverrideError::Form { item: item.to_owned() };
             let (collective, algorithm) = item.split_once(':').ok_or_else(form)?;
             let (collective, algorithm) = (collective.trim(), algorithm.trim());
-            let kind = KINDS.into_iter().find(|kind| kind.name() == collective);
+            let kind = Collective::KINDS.into_iter().find(|kind| kind.name() == collective);
             let unknown = || OverrideError::UnknownCollective { word: collective.to_owned() };
             let collective = kind.ok_or_else(unknown)?;
             overrides.add(collective, algorithm)?;
@@ -93,16 +92,12 @@ impl fmt::Display for Overrides {
     }
 }
 
-/// One collective of each kind.
-const KINDS: [Collective; 3] =
-    [Collective::AllReduce, Collective::Broadcast { root: Rank(0) }, Collective::Barrier];
-
 fn collectives() -> Vec<&'static str> {
-    KINDS.into_iter().map(Collective::name).collect()
+    Collective::KINDS.into_iter().map(Collective::name).collect()
 }
 
 fn algorithms(collective: &str) -> Vec<&'static str> {
-    let kinds = KINDS.into_iter().filter(|kind| kind.name() == collective);
+    let kinds = Collective::KINDS.into_iter().filter(|kind| kind.name() == collective);
     kinds.flat_map(Algorithm::all_for).map(|algorithm| algorithm.name()).collect()
 }
 
@@ -138,6 +133,7 @@ fn suggest(f: &mut fmt::Formatter<'_>, word: &str, known: &[&str]) -> fmt::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Rank;
 
     #[test]
     fn a_list_forces_each_of_its_collectives() {
@@ -159,7 +155,8 @@ mod tests {
         assert_eq!(
             error("allreduce:ring"),
             "there is no collective `allreduce`; did you mean `all_reduce`? \
-             (possible: all_reduce, broadcast, barrier)",
+             (possible: all_reduce, broadcast, reduce, all_gather, reduce_scatter, gather, scatter, \
+             all_to_all, all_to_all_v, barrier)",
         );
         assert_eq!(
             error("broadcast:ring"),

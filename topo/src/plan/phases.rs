@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::cost::{Job, Phase};
 use super::model::Send;
 use crate::Rank;
@@ -11,24 +13,86 @@ impl Job<'_> {
         match self.collective {
             Collective::AllReduce | Collective::Barrier => match algorithm {
                 Algorithm::Flat => vec![self.flat_all_reduce(order)],
-                Algorithm::Ring => vec![self.ring(order, shape.channels)],
+                Algorithm::Ring => {
+                    let channels = shape.channels;
+                    vec![self.ring(order, channels, true), self.ring(order, channels, false)]
+                }
                 Algorithm::RecursiveDoubling => self.recursive_doubling(order),
-                Algorithm::HalvingDoubling => self.halving_doubling(order),
+                Algorithm::HalvingDoubling => {
+                    self.halving(order).chain(self.doubling(order)).collect()
+                }
                 Algorithm::DoubleBinaryTree => vec![self.trees(order).phase(shape.depth)],
                 Algorithm::Hierarchical => self.hierarchical(&shape.groups),
                 _ => unreachable!("{algorithm:?} does no all-reduce in steps"),
             },
-            Collective::Broadcast { root } => {
+            Collective::AllGather => match algorithm {
+                Algorithm::Flat => vec![self.everyone_to_everyone(order)],
+                Algorithm::Ring => vec![self.ring(order, 1, false)],
+                Algorithm::HalvingDoubling => self.doubling(order).collect(),
+                _ => unreachable!("{algorithm:?} does no all-gather in steps"),
+            },
+            Collective::ReduceScatter => match algorithm {
+                Algorithm::Flat => {
+                    vec![Phase { folded: self.bytes, ..self.everyone_to_everyone(order) }]
+                }
+                Algorithm::Ring => vec![self.ring(order, 1, true)],
+                Algorithm::HalvingDoubling => self.halving(order).collect(),
+                _ => unreachable!("{algorithm:?} does no reduce-scatter in steps"),
+            },
+            Collective::AllToAll | Collective::AllToAllV => match algorithm {
+                Algorithm::Pairwise => vec![self.everyone_to_everyone(order)],
+                Algorithm::Bruck => self.bruck(order).collect(),
+                _ => unreachable!("{algorithm:?} does no all-to-all in steps"),
+            },
+            Collective::Broadcast { root }
+            | Collective::Reduce { root }
+            | Collective::Gather { root }
+            | Collective::Scatter { root } => {
                 let root = order.iter().position(|&rank| rank == root);
                 let root = root.expect("the root is one of the ranks");
                 let order: Vec<Rank> = [&order[root..], &order[..root]].concat();
-                match algorithm {
-                    Algorithm::Flat => vec![self.flat_broadcast(order)],
-                    Algorithm::Binomial => self.binomial(&order),
-                    Algorithm::Chain => vec![self.chain(&order).phase(shape.depth)],
-                    _ => unreachable!("{algorithm:?} does no broadcast in steps"),
-                }
+                self.rooted(algorithm, &order, shape.depth)
             }
+        }
+    }
+
+    /// Phases of a collective from the first rank of the order, or to it.
+    fn rooted(&self, algorithm: Algorithm, order: &[Rank], depth: u32) -> Vec<Phase<'static>> {
+        let phases = match (algorithm, self.collective) {
+            (Algorithm::Flat, Collective::Broadcast { .. } | Collective::Reduce { .. }) => {
+                vec![self.root_and_others(order, self.bytes)]
+            }
+            (Algorithm::Flat, _) => vec![self.root_and_others(order, self.bytes / order.len() as f64)],
+            (Algorithm::Binomial, Collective::Broadcast { .. } | Collective::Reduce { .. }) => {
+                self.binomial(order, |_| self.bytes)
+            }
+            (Algorithm::Binomial, _) => {
+                let block = self.bytes / order.len() as f64;
+                self.binomial(order, |below| block * below as f64)
+            }
+            (Algorithm::Chain, _) => vec![self.chain(order).phase(depth)],
+            _ => unreachable!("{algorithm:?} has no root"),
+        };
+        match self.collective {
+            Collective::Broadcast { .. } | Collective::Scatter { .. } => phases,
+            _ => phases.into_iter().map(|phase| self.backwards(phase)).collect(),
+        }
+    }
+
+    /// The phase with every send the other way; a reduce folds what it brings.
+    fn backwards(&self, phase: Phase<'static>) -> Phase<'static> {
+        let sends: Vec<Send> = phase
+            .sends
+            .map(|Send { from, to, bytes }| Send { from: to, to: from, bytes })
+            .collect();
+        let mut into = BTreeMap::<Rank, f64>::new();
+        sends.iter().for_each(|send| *into.entry(send.to).or_default() += send.bytes);
+        let folds = matches!(self.collective, Collective::Reduce { .. });
+        let most = into.into_values().fold(0.0, f64::max);
+        Phase {
+            sends: Box::new(sends.into_iter()),
+            folded: if folds { most } else { 0.0 },
+            ..phase
         }
     }
 
@@ -41,17 +105,23 @@ impl Job<'_> {
         one_round(sends, bytes * (order.len() - 1) as f64)
     }
 
-    fn flat_broadcast(&self, order: Vec<Rank>) -> Phase<'static> {
-        let (bytes, root) = (self.bytes, order[0]);
+    /// One block of the data from each rank to each other.
+    fn everyone_to_everyone<'s>(&self, order: &'s [Rank]) -> Phase<'s> {
+        let block = Job { bytes: self.bytes / order.len() as f64, ..*self };
+        Phase { folded: 0.0, ..block.flat_all_reduce(order) }
+    }
+
+    fn root_and_others(&self, order: &[Rank], bytes: f64) -> Phase<'static> {
+        let (root, order) = (order[0], order.to_vec());
         one_round(order.into_iter().skip(1).map(move |to| Send { from: root, to, bytes }), 0.0)
     }
 
-    /// In `2 * (size - 1)` rounds each rank sends as many parts of the data to the next; every
-    /// second channel goes the other way round.
-    fn ring<'s>(&self, order: &'s [Rank], channels: u32) -> Phase<'s> {
+    /// In `size - 1` rounds each rank sends as many parts of the data to the next; every second
+    /// channel goes the other way round.
+    fn ring<'s>(&self, order: &'s [Rank], channels: u32, folds: bool) -> Phase<'s> {
         let size = order.len() as f64;
         let part = (size - 1.0) / size;
-        let bytes = 2.0 * part * self.bytes / f64::from(channels);
+        let bytes = part * self.bytes / f64::from(channels);
         let edges = move || order.iter().zip(order.iter().cycle().skip(1));
         let sends = (0..channels).flat_map(move |channel| {
             edges().map(move |(&one, &next)| match channel % 2 {
@@ -62,9 +132,9 @@ impl Job<'_> {
         let lap_s: f64 = edges().map(|(&one, &next)| self.model.latency_s(one, next)).sum();
         Phase {
             sends: Box::new(sends),
-            rounds: 2 * (order.len() as u32 - 1),
-            latency_s: Some(2.0 * part * lap_s),
-            folded: part * self.bytes,
+            rounds: order.len() as u32 - 1,
+            latency_s: Some(part * lap_s),
+            folded: if folds { part * self.bytes } else { 0.0 },
         }
     }
 
@@ -97,30 +167,52 @@ impl Job<'_> {
         phases
     }
 
-    fn halving_doubling<'s>(&self, order: &'s [Rank]) -> Vec<Phase<'s>> {
-        let part = self.bytes / order.len() as f64;
-        let mut phases = Vec::new();
-        let mut held = order.len();
-        while held > 1 {
-            let distance = held.div_ceil(2);
-            let bytes = part * (held - distance) as f64;
-            let pairs = move || order.iter().zip(order.iter().cycle().skip(distance));
-            let there = pairs().map(move |(&from, &to)| Send { from, to, bytes });
-            let back = pairs().map(move |(&to, &from)| Send { from, to, bytes });
-            phases.push(one_round(there, bytes));
-            phases.push(one_round(back, 0.0));
-            held = distance;
-        }
-        phases
+    fn halving<'s>(&self, order: &'s [Rank]) -> impl Iterator<Item = Phase<'s>> + use<'s> {
+        self.halvings(order).map(move |(distance, bytes)| {
+            let pairs = order.iter().zip(order.iter().cycle().skip(distance));
+            one_round(pairs.map(move |(&from, &to)| Send { from, to, bytes }), bytes)
+        })
     }
 
-    fn binomial(&self, order: &[Rank]) -> Vec<Phase<'static>> {
-        let (bytes, size) = (self.bytes, order.len());
+    fn doubling<'s>(&self, order: &'s [Rank]) -> impl Iterator<Item = Phase<'s>> + use<'s> {
+        self.halvings(order).map(move |(distance, bytes)| {
+            let pairs = order.iter().zip(order.iter().cycle().skip(distance));
+            one_round(pairs.map(move |(&to, &from)| Send { from, to, bytes }), 0.0)
+        })
+    }
+
+    /// Distances that halve, with the bytes that move over each.
+    fn halvings(&self, order: &[Rank]) -> impl Iterator<Item = (usize, f64)> + use<> {
+        let (size, part) = (order.len(), self.bytes / order.len() as f64);
+        let held = std::iter::successors(Some(size), |held| Some(held.div_ceil(2)));
+        held.take_while(|&held| held > 1).map(move |held| {
+            let distance = held.div_ceil(2);
+            (distance, part * (held - distance) as f64)
+        })
+    }
+
+    /// For each bit of the distance the blocks whose way has it.
+    fn bruck<'s>(&self, order: &'s [Rank]) -> impl Iterator<Item = Phase<'s>> + use<'s> {
+        let (size, block) = (order.len(), self.bytes / order.len() as f64);
+        let hops = std::iter::successors(Some(1), |hop| Some(2 * hop));
+        hops.take_while(move |&hop| hop < size).map(move |hop| {
+            let bytes = block * (1..size).filter(|way| way & hop != 0).count() as f64;
+            let pairs = order.iter().zip(order.iter().cycle().skip(hop));
+            one_round(pairs.map(move |(&from, &to)| Send { from, to, bytes }), 0.0)
+        })
+    }
+
+    /// Down a binomial tree; `bytes` tells what is sent to a rank with so many at and below it.
+    fn binomial(&self, order: &[Rank], bytes: impl Fn(usize) -> f64) -> Vec<Phase<'static>> {
+        let size = order.len();
         let levels = size.next_power_of_two().ilog2();
         let phase = |level: u32| {
             let distance = 1 << level;
             let senders = (0..size - distance).step_by(2 * distance);
-            let send = |from: usize| Send { from: order[from], to: order[from + distance], bytes };
+            let send = |from: usize| {
+                let to = from + distance;
+                Send { from: order[from], to: order[to], bytes: bytes(distance.min(size - to)) }
+            };
             one_round(senders.map(send).collect::<Vec<Send>>().into_iter(), 0.0)
         };
         (0..levels).rev().map(phase).collect()
@@ -195,8 +287,6 @@ fn owned(member: usize, size: usize, slices: usize) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::fabric::Fabric;
     use crate::plan::model::Model;
@@ -213,7 +303,10 @@ mod tests {
         let mut traffic = Traffic::new();
         for &rank in &shape.order {
             let schedule = algorithm.schedule(job.collective, rank, shape).expect("steps");
-            let chunk = job.bytes / f64::from(schedule.chunks);
+            let chunk = match job.collective {
+                Collective::AllToAll | Collective::AllToAllV => job.bytes / f64::from(shape.size()),
+                _ => job.bytes / f64::from(schedule.chunks),
+            };
             for step in schedule.steps {
                 if let Step::Send { to, part: Part { len, .. } } = step {
                     add(&mut traffic, rank, to, chunk * f64::from(len));
@@ -259,8 +352,8 @@ mod tests {
     fn each_price_is_for_the_bytes_that_the_schedule_sends() {
         for size in 2..=17 {
             let fabric = Fabric::sample(&vec![0; size as usize], &[0], 8.0);
-            let root = Rank(size / 2);
-            for collective in [Collective::AllReduce, Collective::Broadcast { root }] {
+            for kind in Collective::KINDS {
+                let collective = kind.with_root(Rank(size / 2));
                 let job = Job { model: &Model::new(&fabric), collective, bytes: 1e6 };
                 for &algorithm in Algorithm::all_for(collective) {
                     if algorithm != Algorithm::Fused {

@@ -11,7 +11,7 @@ use crate::schedule::{Algorithm, Collective};
 pub enum PlanError {
     /// The fabric has no ranks.
     NoRanks,
-    /// A broadcast is from a rank that is not there.
+    /// The root is a rank that is not there.
     RootOutside {
         /// The root.
         root: Rank,
@@ -112,7 +112,7 @@ impl fmt::Display for PlanError {
         match self {
             Self::NoRanks => write!(f, "the fabric has no ranks"),
             Self::RootOutside { root, ranks } => {
-                write!(f, "the root {root} of a broadcast is outside a group of {ranks}")
+                write!(f, "the root {root} is outside a group of {ranks}")
             }
             Self::Impossible { collective, algorithm, why, possible } => {
                 let possible: Vec<&str> = possible.iter().map(|one| one.name()).collect();

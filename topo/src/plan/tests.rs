@@ -169,7 +169,7 @@ fn what_is_no_group_is_refused() {
     let overrides = Overrides::default();
     assert_eq!(plan(&all_reduce(1), &none, &overrides), Err(PlanError::NoRanks));
     let error = plan(&broadcast(Rank(4)), &hosts_of(2, 2), &overrides).unwrap_err();
-    assert_eq!(error.to_string(), "the root 4 of a broadcast is outside a group of 4");
+    assert_eq!(error.to_string(), "the root 4 is outside a group of 4");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::rounds::Rounds;
 use super::{
-    Algorithm, Collective, Schedule, Shape, binomial, chain, double_binary_tree, flat,
-    halving_doubling, hierarchical, recursive_doubling, ring,
+    Algorithm, Collective, Schedule, Shape, binomial, bruck, chain, double_binary_tree, flat,
+    halving_doubling, hierarchical, pairwise, recursive_doubling, ring,
 };
 use crate::Rank;
 
@@ -9,17 +9,19 @@ impl Algorithm {
     /// The steps of `rank` in `collective`, or `None` if this algorithm does not do that
     /// collective in steps ([`Algorithm::Fused`] never has any).
     ///
-    /// A barrier is an all-reduce; it is run on a single element. In a group of one there are no
-    /// steps. All ranks of a group get a schedule, with equal `chunks`, or none of them does.
+    /// A barrier is an all-reduce; it is run on a single element. Where chunks are blocks
+    /// ([`Collective::has_blocks`]) there is one channel, whatever the shape says. In a group of one
+    /// there are no steps. All ranks of a group get a schedule, with equal `chunks`, or none of them does.
     ///
     /// # Panics
     ///
-    /// If the shape does not hold together ([`Shape::check`]), or `rank` or the root of a
-    /// broadcast is outside the group.
+    /// If the shape does not hold together ([`Shape::check`]), or `rank` or the root is outside the
+    /// group.
     pub fn schedule(self, collective: Collective, rank: Rank, shape: &Shape) -> Option<Schedule> {
         shape.check();
         let reversed = shape.reversed();
-        let channels = (0..shape.channels)
+        let channels = if collective.has_blocks() { 1 } else { shape.channels };
+        let channels = (0..channels)
             .map(|channel| if channel % 2 == 0 { shape } else { &reversed })
             .map(|shape| self.channel(collective, rank, shape))
             .collect::<Option<Vec<Rounds>>>()?;
@@ -33,27 +35,69 @@ impl Algorithm {
             _ => &shape.order,
         };
         let (me, size) = (position(order, rank), shape.size());
+        let root = collective.root().map_or(0, |root| position(order, root));
+        let depth = shape.depth;
         let rounds = match collective {
             Collective::AllReduce | Collective::Barrier => match self {
                 Algorithm::Flat => flat::all_reduce(me, size),
                 Algorithm::Ring => ring::all_reduce(me, size),
                 Algorithm::RecursiveDoubling => recursive_doubling::all_reduce(me, size),
                 Algorithm::HalvingDoubling => halving_doubling::all_reduce(me, size),
-                Algorithm::DoubleBinaryTree => {
-                    double_binary_tree::all_reduce(me, size, shape.depth)
-                }
+                Algorithm::DoubleBinaryTree => double_binary_tree::all_reduce(me, size, depth),
                 Algorithm::Hierarchical => hierarchical::all_reduce(me, &shape.group_sizes()),
-                Algorithm::Fused | Algorithm::Binomial | Algorithm::Chain => return None,
+                _ => return None,
             },
-            Collective::Broadcast { root } => {
-                let root = position(order, root);
-                match self {
-                    Algorithm::Flat => flat::broadcast(me, size, root),
-                    Algorithm::Binomial => binomial::broadcast(me, size, root),
-                    Algorithm::Chain => chain::broadcast(me, size, root, shape.depth),
-                    _ => return None,
-                }
-            }
+            Collective::Broadcast { .. } => match self {
+                Algorithm::Flat => flat::broadcast(me, size, root),
+                Algorithm::Binomial => binomial::broadcast(me, size, root),
+                Algorithm::Chain => chain::broadcast(me, size, root, depth),
+                _ => return None,
+            },
+            Collective::Reduce { .. } => match self {
+                Algorithm::Flat => flat::reduce(me, size, root),
+                Algorithm::Binomial => binomial::reduce(me, size, root),
+                Algorithm::Chain => chain::reduce(me, size, root, depth),
+                _ => return None,
+            },
+            Collective::AllGather => match self {
+                Algorithm::Flat => flat::all_gather(me, size),
+                Algorithm::Ring => ring::all_gather(me, size),
+                Algorithm::HalvingDoubling => halving_doubling::all_gather(me, size),
+                _ => return None,
+            },
+            Collective::ReduceScatter => match self {
+                Algorithm::Flat => flat::reduce_scatter(me, size),
+                Algorithm::Ring => ring::reduce_scatter(me, size),
+                Algorithm::HalvingDoubling => halving_doubling::reduce_scatter(me, size),
+                _ => return None,
+            },
+            Collective::Gather { .. } => match self {
+                Algorithm::Flat => flat::gather(me, size, root),
+                Algorithm::Binomial => binomial::gather(me, size, root),
+                _ => return None,
+            },
+            Collective::Scatter { .. } => match self {
+                Algorithm::Flat => flat::scatter(me, size, root),
+                Algorithm::Binomial => binomial::scatter(me, size, root),
+                _ => return None,
+            },
+            Collective::AllToAll => match self {
+                Algorithm::Pairwise => pairwise::all_to_all(me, size),
+                Algorithm::Bruck => bruck::all_to_all(me, size),
+                _ => return None,
+            },
+            Collective::AllToAllV => match self {
+                Algorithm::Pairwise => pairwise::all_to_all(me, size),
+                _ => return None,
+            },
+        };
+        let rounds = match collective {
+            Collective::AllToAll | Collective::AllToAllV => rounds.renumber(|pair| {
+                let [from, to] = [pair / size, pair % size].map(|place| order[place as usize].0);
+                from * size + to
+            }),
+            _ if collective.has_blocks() => rounds.renumber(|block| order[block as usize].0),
+            _ => rounds,
         };
         Some(rounds.relabel(order))
     }
@@ -70,12 +114,14 @@ impl Algorithm {
             Algorithm::Hierarchical => "hierarchical",
             Algorithm::Binomial => "binomial",
             Algorithm::Chain => "chain",
+            Algorithm::Pairwise => "pairwise",
+            Algorithm::Bruck => "bruck",
         }
     }
 
     /// The algorithm of that exact [`name`](Algorithm::name).
     pub fn from_name(name: &str) -> Option<Algorithm> {
-        Collective::EXAMPLES
+        Collective::KINDS
             .into_iter()
             .flat_map(Algorithm::all_for)
             .find(|algorithm| algorithm.name() == name)
@@ -98,21 +144,15 @@ impl Algorithm {
             Collective::Broadcast { .. } => {
                 &[Algorithm::Fused, Algorithm::Flat, Algorithm::Binomial, Algorithm::Chain]
             }
-        }
-    }
-}
-
-impl Collective {
-    /// One of each kind.
-    const EXAMPLES: [Collective; 3] =
-        [Collective::AllReduce, Collective::Broadcast { root: Rank(0) }, Collective::Barrier];
-
-    /// The name in settings, reports and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Collective::AllReduce => "all_reduce",
-            Collective::Broadcast { .. } => "broadcast",
-            Collective::Barrier => "barrier",
+            Collective::Reduce { .. } => &[Algorithm::Flat, Algorithm::Binomial, Algorithm::Chain],
+            Collective::AllGather | Collective::ReduceScatter => {
+                &[Algorithm::Flat, Algorithm::Ring, Algorithm::HalvingDoubling]
+            }
+            Collective::Gather { .. } | Collective::Scatter { .. } => {
+                &[Algorithm::Flat, Algorithm::Binomial]
+            }
+            Collective::AllToAll => &[Algorithm::Pairwise, Algorithm::Bruck],
+            Collective::AllToAllV => &[Algorithm::Pairwise],
         }
     }
 }
@@ -129,7 +169,7 @@ mod tests {
 
     #[test]
     fn every_algorithm_is_found_by_its_name() {
-        for collective in Collective::EXAMPLES {
+        for collective in Collective::KINDS {
             for &algorithm in Algorithm::all_for(collective) {
                 assert_eq!(Algorithm::from_name(algorithm.name()), Some(algorithm));
             }
@@ -140,9 +180,9 @@ mod tests {
     #[test]
     fn algorithms_have_steps_for_just_the_collectives_they_are_listed_for() {
         let shape = Shape::flat(3);
-        let everything = Collective::EXAMPLES.into_iter().flat_map(Algorithm::all_for);
+        let everything = Collective::KINDS.into_iter().flat_map(Algorithm::all_for);
         for &algorithm in everything {
-            for collective in Collective::EXAMPLES {
+            for collective in Collective::KINDS {
                 let has_steps = algorithm.schedule(collective, Rank(1), &shape).is_some();
                 let listed = Algorithm::all_for(collective).contains(&algorithm);
                 assert_eq!(has_steps, listed && algorithm != Algorithm::Fused, "{algorithm:?}");
@@ -153,7 +193,7 @@ mod tests {
     #[test]
     fn a_group_of_one_has_no_steps() {
         let shape = Shape { depth: 3, channels: 2, ..Shape::flat(1) };
-        for collective in Collective::EXAMPLES {
+        for collective in Collective::KINDS {
             for &algorithm in Algorithm::all_for(collective) {
                 if let Some(schedule) = algorithm.schedule(collective, Rank(0), &shape) {
                     assert!(schedule.chunks >= 1 && schedule.steps.is_empty(), "{algorithm:?}");

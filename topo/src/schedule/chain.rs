@@ -22,15 +22,37 @@ pub(super) fn broadcast(me: u32, size: u32, root: u32, depth: u32) -> Rounds {
     rounds
 }
 
+/// Chain reduce of `depth` chunks: the broadcast backwards, folding.
+pub(super) fn reduce(me: u32, size: u32, root: u32, depth: u32) -> Rounds {
+    let mut rounds = Rounds::new(depth);
+    let place = (me + size - root) % size;
+    for piece in 0..depth {
+        let part = Part::data(piece, 1);
+        let hop = |place| 2 * (size - 1 - place + piece);
+        if place + 1 < size {
+            rounds.recv_reduce(hop(place + 1), (me + 1) % size, part);
+        }
+        if place > 0 {
+            rounds.send(hop(place) + 1, (me + size - 1) % size, part);
+        }
+    }
+    rounds
+}
+
 #[cfg(test)]
 mod tests {
     use crate::Rank;
-    use crate::schedule::proof::{prove_broadcast, stats};
+    use crate::schedule::proof::{prove_rooted, stats};
     use crate::schedule::{Algorithm, Collective, Shape, Step};
 
     #[test]
     fn chain_broadcast_is_proved_for_all_sizes() {
-        prove_broadcast(Algorithm::Chain, &[1, 2, 4, 7]);
+        prove_rooted(Algorithm::Chain, |root| Collective::Broadcast { root }, &[1, 2, 4, 7]);
+    }
+
+    #[test]
+    fn chain_reduce_is_proved_for_all_sizes() {
+        prove_rooted(Algorithm::Chain, |root| Collective::Reduce { root }, &[1, 2, 4, 7]);
     }
 
     #[test]

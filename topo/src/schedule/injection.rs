@@ -19,6 +19,36 @@ fn every_broken_broadcast_is_found() {
     every_broken(Collective::Broadcast { root: Rank(1) });
 }
 
+#[test]
+fn every_broken_reduce_is_found() {
+    every_broken(Collective::Reduce { root: Rank(1) });
+}
+
+#[test]
+fn every_broken_all_gather_is_found() {
+    every_broken(Collective::AllGather);
+}
+
+#[test]
+fn every_broken_reduce_scatter_is_found() {
+    every_broken(Collective::ReduceScatter);
+}
+
+#[test]
+fn every_broken_gather_is_found() {
+    every_broken(Collective::Gather { root: Rank(1) });
+}
+
+#[test]
+fn every_broken_scatter_is_found() {
+    every_broken(Collective::Scatter { root: Rank(1) });
+}
+
+#[test]
+fn every_broken_all_to_all_is_found() {
+    every_broken(Collective::AllToAll);
+}
+
 fn every_broken(collective: Collective) {
     let algorithms = Algorithm::all_for(collective).iter().copied();
     for algorithm in algorithms.filter(|&algorithm| algorithm != Algorithm::Fused) {
@@ -101,7 +131,7 @@ fn moved(step: Step, chunks: u32) -> Vec<Step> {
 fn in_other_vector(step: Step) -> Step {
     let other = |part: Part| match part.vector {
         Vector::Data => Part { vector: Vector::Scratch, ..part },
-        Vector::Scratch => Part { vector: Vector::Data, ..part },
+        Vector::Input | Vector::Scratch => Part { vector: Vector::Data, ..part },
     };
     with_parts(step, other, other)
 }

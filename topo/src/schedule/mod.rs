@@ -9,12 +9,15 @@
 
 mod algorithm;
 mod binomial;
+mod bruck;
 mod chain;
 mod check;
+mod collective;
 mod double_binary_tree;
 mod flat;
 mod halving_doubling;
 mod hierarchical;
+mod pairwise;
 mod recursive_doubling;
 mod ring;
 mod rounds;
@@ -29,12 +32,16 @@ use crate::Rank;
 
 pub use check::{Fault, Semantics, Stats, Wait, check};
 
-/// One of the two vectors of a rank. Both are cut into the same chunks.
+/// One of the vectors of a rank. All have the same chunks; which of them hold something, and where
+/// it lies in memory, depends on the collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Vector {
-    /// The caller's elements: the contribution before, the result after.
+    /// What becomes the caller's result, and where it is worked on; in most collectives the
+    /// caller's contribution before.
     Data,
-    /// Memory of the executor, as long as the data; holds nothing at the start.
+    /// The caller's contribution where it must not be written: see [`Collective`].
+    Input,
+    /// Memory of the executor; holds nothing at the start.
     Scratch,
 }
 
@@ -105,6 +112,12 @@ pub struct Schedule {
 }
 
 /// What is to be reached.
+///
+/// All-gather, reduce-scatter, gather and scatter work on one block for each rank: block `r` is
+/// chunk `r`. An all-to-all works on one block for each pair of ranks: what `from` has for `to` is
+/// chunk `from * size + to`. Such chunks may differ in size, and need not lie one after the other.
+/// The block that a rank has for itself is in place already, or is copied there before: no step
+/// moves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Collective {
     /// Every rank ends with the fold over all ranks' data.
@@ -114,6 +127,31 @@ pub enum Collective {
         /// The rank whose data is spread.
         root: Rank,
     },
+    /// `root` ends with the fold over all ranks' data; what the others end with is undefined.
+    Reduce {
+        /// The rank that has the result.
+        root: Rank,
+    },
+    /// Every rank ends with the blocks of all, of which it has its own at the start.
+    AllGather,
+    /// Every rank ends with its own block of the fold over all ranks' data; what it ends with in
+    /// the others is undefined.
+    ReduceScatter,
+    /// `root` ends with the blocks of all; those of the others are their input.
+    Gather {
+        /// The rank that has the result.
+        root: Rank,
+    },
+    /// Every rank but `root` ends with its own block of the root's input.
+    Scatter {
+        /// The rank that has all blocks.
+        root: Rank,
+    },
+    /// Every rank ends with the blocks that the others have for it in their input.
+    AllToAll,
+    /// As [`AllToAll`](Collective::AllToAll), but no rank knows the sizes of blocks that are neither
+    /// from it nor for it.
+    AllToAllV,
     /// No rank leaves before every rank has entered.
     Barrier,
 }
@@ -124,24 +162,27 @@ pub enum Algorithm {
     /// One shared-memory exchange in which every rank folds straight from its peers' slots. It
     /// has no steps: the transport's board carries it. Only within one host, only small.
     Fused,
-    /// Every rank sends everything to every other, and all fold in `order` of the shape (as a
-    /// broadcast: the root sends everything to every other).
+    /// Every rank sends what it has for another straight there; folds are in `order` of the shape.
     Flat,
-    /// Ring reduce-scatter, then ring all-gather.
+    /// A ring: reduce-scatter, all-gather, or one after the other for an all-reduce.
     Ring,
     /// Recursive doubling: pairs exchange everything, the distance doubles.
     RecursiveDoubling,
-    /// Reduce-scatter over distances that halve, then all-gather over distances that double; the
-    /// least bytes in the fewest rounds for any group size.
+    /// Reduce-scatter over distances that halve, all-gather over distances that double, or one
+    /// after the other for an all-reduce; the least bytes in the fewest rounds for any group size.
     HalvingDoubling,
     /// Two complementary binary trees, each carrying half of the data, pipelined.
     DoubleBinaryTree,
     /// Reduce-scatter inside each group, all-reduce across groups, all-gather inside.
     Hierarchical,
-    /// Binomial tree from the root (broadcast).
+    /// Binomial tree from the root, or to it.
     Binomial,
-    /// Pipelined chain from the root (broadcast).
+    /// Pipelined chain from the root, or to it.
     Chain,
+    /// Every rank exchanges blocks with the one at each distance (all-to-all).
+    Pairwise,
+    /// All-to-all in the fewest rounds: blocks travel over the distances that are powers of two.
+    Bruck,
 }
 
 /// All that a generator needs to know beside the rank: the group, and how the plan cuts the data.

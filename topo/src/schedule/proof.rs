@@ -23,15 +23,19 @@ pub(super) fn prove(algorithm: Algorithm, collective: Collective, size: u32, dep
     }
 }
 
-/// Proves the broadcast from every root in groups of up to 16, and from some in all sizes.
-pub(super) fn prove_broadcast(algorithm: Algorithm, depths: &[u32]) {
+/// Proves the collective for every root in groups of up to 16, and for some in all sizes.
+pub(super) fn prove_rooted(
+    algorithm: Algorithm,
+    collective: impl Fn(Rank) -> Collective,
+    depths: &[u32],
+) {
     for size in all_sizes() {
         let roots: Vec<u32> = match size {
             1..=16 => (0..size).collect(),
             _ => vec![0, size / 3, size - 1],
         };
         for root in roots.into_iter().map(Rank) {
-            prove(algorithm, Collective::Broadcast { root }, size, depths);
+            prove(algorithm, collective(root), size, depths);
         }
     }
 }

@@ -10,10 +10,29 @@ use super::rounds::Rounds;
 /// workstations", 2009.
 pub(super) fn all_reduce(me: u32, size: u32) -> Rounds {
     let mut rounds = Rounds::new(size);
-    let ring = Ring { me, size, at: |member| member, block: |block| Part::data(block, 1) };
+    let ring = whole(me, size);
     ring.reduce_scatter(&mut rounds, 0);
     ring.all_gather(&mut rounds, size - 1);
     rounds
+}
+
+/// Ring reduce-scatter: a rank sends `size - 1` chunks to its next, the least there is.
+pub(super) fn reduce_scatter(me: u32, size: u32) -> Rounds {
+    let mut rounds = Rounds::new(size);
+    whole(me, size).reduce_scatter(&mut rounds, 0);
+    rounds
+}
+
+/// Ring all-gather: a rank sends `size - 1` chunks to its next, the least there is.
+pub(super) fn all_gather(me: u32, size: u32) -> Rounds {
+    let mut rounds = Rounds::new(size);
+    whole(me, size).all_gather(&mut rounds, 0);
+    rounds
+}
+
+/// All ranks in one ring, each block a chunk.
+fn whole(me: u32, size: u32) -> Ring<impl Fn(u32) -> u32, impl Fn(u32) -> Part> {
+    Ring { me, size, at: |member| member, block: |block| Part::data(block, 1) }
 }
 
 /// A ring of `size` members as member `me` sees it, on data of `size` blocks.
@@ -67,6 +86,17 @@ mod tests {
     #[test]
     fn ring_all_reduce_is_proved_for_all_sizes() {
         all_sizes().for_each(|size| prove(Algorithm::Ring, Collective::AllReduce, size, &[1]));
+    }
+
+    #[test]
+    fn ring_reduce_scatter_and_all_gather_are_proved_for_all_sizes() {
+        for collective in [Collective::ReduceScatter, Collective::AllGather] {
+            for size in all_sizes() {
+                prove(Algorithm::Ring, collective, size, &[1]);
+                let stats = stats(Algorithm::Ring, collective, &Shape::flat(size));
+                assert_eq!(stats.moves_per_rank, u64::from(size - 1));
+            }
+        }
     }
 
     #[test]

@@ -49,6 +49,26 @@ impl Rounds {
         self
     }
 
+    /// Gives every chunk the number that `renumber` tells. Where neighbours do not stay neighbours, a
+    /// step becomes several, the same on both ends of a message.
+    pub(super) fn renumber(self, renumber: impl Fn(u32) -> u32) -> Rounds {
+        let mut renumbered = Rounds::new(self.chunks);
+        for (round, step) in self.steps {
+            let Part { first, len, .. } = step.main_part();
+            let mut chunks = (first..first + len).map(&renumber).peekable();
+            while let Some(first) = chunks.next() {
+                let mut len = 1;
+                while chunks.next_if_eq(&(first + len)).is_some() {
+                    len += 1;
+                }
+                let mut piece = step;
+                piece.for_each_part(|part| (part.first, part.len) = (first, len));
+                renumbered.steps.push((round, piece));
+            }
+        }
+        renumbered
+    }
+
     /// One schedule that runs all channels round by round, each on its own run of chunks.
     pub(super) fn side_by_side(channels: Vec<Rounds>) -> Schedule {
         let mut all = Rounds::new(0);
@@ -67,10 +87,22 @@ impl Rounds {
     }
 }
 
+/// The first and the length of the runs that make up the `len` chunks from `first` on in a circle of
+/// `size` chunks.
+pub(super) fn circular(first: u32, len: u32, size: u32) -> impl Iterator<Item = (u32, u32)> {
+    let straight = len.min(size - first);
+    [(first, straight), (0, len - straight)].into_iter().filter(|&(_, len)| len > 0)
+}
+
 impl Part {
     /// `len` chunks of the data.
     pub(super) fn data(first: u32, len: u32) -> Part {
         Part { vector: Vector::Data, first, len }
+    }
+
+    /// `len` chunks of the input.
+    pub(super) fn input(first: u32, len: u32) -> Part {
+        Part { vector: Vector::Input, first, len }
     }
 
     /// `len` chunks of scratch memory.
@@ -93,6 +125,16 @@ impl Step {
             | Step::Recv { from: peer, .. }
             | Step::RecvReduce { from: peer, .. } => Some(peer),
             Step::Reduce { .. } | Step::Copy { .. } => None,
+        }
+    }
+
+    /// The part that a message carries, or that a local step writes: the other has the same chunks.
+    pub fn main_part(&self) -> Part {
+        match *self {
+            Step::Send { part, .. } | Step::Recv { part, .. } | Step::RecvReduce { part, .. } => {
+                part
+            }
+            Step::Reduce { into, .. } | Step::Copy { into, .. } => into,
         }
     }
 
@@ -126,6 +168,16 @@ mod tests {
         let recv = |from, first| Step::Recv { from: Rank(from), part: Part::data(first, 2) };
         assert_eq!(schedule.chunks, 4);
         assert_eq!(schedule.steps, [send(1, 0), send(2, 2), recv(1, 0), recv(2, 2)]);
+    }
+
+    #[test]
+    fn renumbering_keeps_neighbours_together_where_they_stay_neighbours() {
+        let mut rounds = Rounds::new(4);
+        rounds.send(0, 1, Part::data(0, 4));
+        let schedule =
+            Rounds::side_by_side(vec![rounds.renumber(|chunk| [2, 3, 1, 0][chunk as usize])]);
+        let send = |first, len| Step::Send { to: Rank(1), part: Part::data(first, len) };
+        assert_eq!(schedule.steps, [send(2, 2), send(1, 1), send(0, 1)]);
     }
 
     #[test]

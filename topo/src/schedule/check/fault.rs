@@ -47,6 +47,14 @@ pub enum Fault {
         /// The step.
         step: u32,
     },
+    /// The input is written.
+    #[error("rank {rank} step {step}: writes to the input")]
+    ReadOnly {
+        /// The rank whose step it is.
+        rank: Rank,
+        /// The step.
+        step: u32,
+    },
     /// A message has no receive.
     #[error("rank {rank} step {step}: rank {to} does not receive what is sent to it")]
     Unreceived {

@@ -1,7 +1,8 @@
 use super::Fault;
 use super::matching::{ranks, steps};
+use super::order::Access;
 use crate::Rank;
-use crate::schedule::{Part, Schedule, Step};
+use crate::schedule::{Part, Schedule, Step, Vector};
 
 /// Looks at each step by itself.
 ///
@@ -16,8 +17,11 @@ pub(super) fn well_formed(schedules: &[Schedule]) -> Result<(), Fault> {
             return Err(Fault::Chunks { rank, chunks, expected });
         }
         for (index, step) in steps(schedule) {
-            for (_, part) in step.accesses() {
+            for (access, part) in step.accesses() {
                 in_bounds(rank, index, part, chunks)?;
+                if access == Access::Writes && part.vector == Vector::Input {
+                    return Err(Fault::ReadOnly { rank, step: index });
+                }
             }
             possible(rank, index, step, schedules.len())?;
         }
@@ -70,6 +74,12 @@ mod tests {
             let fault = fault(&[Step::Send { to: peer, part: ONE }], &[]);
             assert_eq!(fault, Fault::Peer { rank: Rank(0), step: 0, peer });
         }
+    }
+
+    #[test]
+    fn a_write_to_the_input_is_named() {
+        let fault = fault(&[], &[Step::Recv { from: Rank(0), part: Part::input(0, 1) }]);
+        assert_eq!(fault, Fault::ReadOnly { rank: OTHER, step: 0 });
     }
 
     #[test]

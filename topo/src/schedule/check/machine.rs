@@ -1,11 +1,11 @@
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use super::matching::Matching;
 use super::seat::{Seat, Value};
-use super::terms::Terms;
+use super::terms::{Term, Terms};
 use super::{Fault, Semantics, Wait};
 use crate::Rank;
-use crate::schedule::{Collective, Schedule, Step};
+use crate::schedule::{Collective, Schedule, Step, Vector};
 
 /// Runs all ranks on symbols. What happens does not depend on which rank moves first, because
 /// messages are matched beforehand and conflicting steps keep their order; so one run is a proof.
@@ -29,16 +29,15 @@ impl<'a> Machine<'a> {
     ) -> Machine<'a> {
         let size = schedules.len() as u32;
         let terms = Terms::new(size);
-        let own = |rank| match collective {
-            Collective::AllReduce | Collective::Barrier => Some(terms.of(rank)),
-            Collective::Broadcast { root } => (rank == root).then(|| terms.of(rank)),
-        };
-        if let Collective::Broadcast { root } = collective {
+        if let Some(root) = collective.root() {
             assert!(root.0 < size, "root {root} is outside a group of {size}");
         }
         let ranks = (0..size).map(Rank);
-        let seats = ranks.clone().zip(schedules);
-        let seats = seats.map(|(rank, schedule)| Seat::new(rank, schedule, own(rank))).collect();
+        let seat = |(rank, schedule)| {
+            let starts_with = |vector, chunk| collective.starts_with(rank, vector, chunk, size);
+            Seat::new(rank, schedule, terms.of(rank), starts_with)
+        };
+        let seats = ranks.clone().zip(schedules).map(seat).collect();
         Machine { collective, schedules, matching, semantics, terms, seats, awake: ranks.collect() }
     }
 
@@ -64,27 +63,32 @@ impl<'a> Machine<'a> {
     ///
     /// A chunk of a rank that does not hold the result.
     pub(super) fn result(&self) -> Result<u32, Fault> {
-        let mut rounds = 0;
+        let (size, mut rounds) = (self.seats.len() as u32, 0);
+        let mut alike: HashMap<u32, Term> = HashMap::new();
         for (rank, seat) in (0..).map(Rank).zip(&self.seats) {
-            for (chunk, (value, first)) in (0..).zip(seat.data.iter().zip(&self.seats[0].data)) {
-                if let Some(missing) = self.missing(*value) {
+            let chunks = 0..self.schedules[0].chunks;
+            for chunk in chunks.filter(|&chunk| self.collective.ends_with(rank, chunk, size)) {
+                let value = seat.value(Vector::Data, chunk);
+                if let Some(missing) = self.missing(chunk, value) {
                     return Err(Fault::Lost { rank, chunk, missing });
                 }
-                if value.map(|value| value.term) != first.map(|value| value.term) {
+                let value = value.expect("a chunk that misses no rank holds something");
+                if *alike.entry(chunk).or_insert(value.term) != value.term {
                     return Err(Fault::Order { rank, chunk });
                 }
-                rounds = rounds.max(value.map_or(0, |value| value.rounds));
+                rounds = rounds.max(value.rounds);
             }
         }
         Ok(rounds)
     }
 
-    fn missing(&self, value: Option<Value>) -> Option<Rank> {
-        match (self.collective, value) {
-            (Collective::Broadcast { root }, None) => Some(root),
-            (Collective::Broadcast { .. }, Some(_)) => None, // only the root's data is there
-            (_, None) => Some(Rank(0)),
-            (_, Some(value)) => self.terms.missing(value.term, self.seats.len() as u32),
+    fn missing(&self, chunk: u32, value: Option<Value>) -> Option<Rank> {
+        let size = self.seats.len() as u32;
+        match (self.collective.source(chunk, size), value) {
+            (Some(source), None) => Some(source),
+            (Some(_), Some(_)) => None, // only the source's data is there
+            (None, None) => Some(Rank(0)),
+            (None, Some(value)) => self.terms.missing(value.term, size),
         }
     }
 

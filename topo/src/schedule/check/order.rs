@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use crate::schedule::{Part, Schedule, Step, Vector};
 
 /// For each step of a rank the earlier steps that must be done before it takes effect.
@@ -5,18 +7,13 @@ use crate::schedule::{Part, Schedule, Step, Vector};
 /// Of the steps that touch the same chunk only the nearest are listed: to a reader the last
 /// writer, to a writer that writer and the readers since. All others come before these.
 pub(super) fn predecessors(schedule: &Schedule) -> Vec<Vec<u32>> {
-    let chunk = Users { writer: None, readers: Vec::new() };
-    let mut data = vec![chunk; schedule.chunks as usize];
-    let mut scratch = data.clone();
+    let mut touched: HashMap<(Vector, u32), Users> = HashMap::new();
     let mut before_each = Vec::with_capacity(schedule.steps.len());
     for (index, step) in (0..).zip(&schedule.steps) {
         let mut before = Vec::new();
         for (access, part) in step.accesses() {
-            let users = match part.vector {
-                Vector::Data => &mut data,
-                Vector::Scratch => &mut scratch,
-            };
-            for users in &mut users[part.first as usize..][..part.len as usize] {
+            for chunk in part.first..part.first + part.len {
+                let users = touched.entry((part.vector, chunk)).or_default();
                 users.add(index, access, &mut before);
             }
         }
@@ -51,7 +48,7 @@ impl Step {
 }
 
 /// Who last used a chunk.
-#[derive(Clone)]
+#[derive(Default)]
 struct Users {
     writer: Option<u32>,
     /// Those after the writer.

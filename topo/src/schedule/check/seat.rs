@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use super::Fault;
 use super::order::predecessors;
 use super::terms::{Term, Terms};
@@ -17,8 +19,8 @@ pub(super) struct Seat {
     pub(super) open: Vec<u32>,
     /// What each send carries, from its start until it is received, by step.
     pub(super) sent: Vec<Vec<Value>>,
-    pub(super) data: Vec<Option<Value>>,
-    scratch: Vec<Option<Value>>,
+    /// What the chunks hold; those that hold nothing are not there.
+    held: HashMap<(Vector, u32), Value>,
     /// Whether it is in the queue of ranks that may be able to move.
     pub(super) awake: bool,
 }
@@ -32,9 +34,19 @@ pub(super) struct Value {
 }
 
 impl Seat {
-    /// The rank before its first step; every chunk of its data holds `own`.
-    pub(super) fn new(rank: Rank, schedule: &Schedule, own: Option<Term>) -> Seat {
-        let (chunks, steps) = (schedule.chunks as usize, schedule.steps.len());
+    /// The rank before its first step, whose own term is `own`.
+    pub(super) fn new(
+        rank: Rank,
+        schedule: &Schedule,
+        own: Term,
+        starts_with: impl Fn(Vector, u32) -> bool,
+    ) -> Seat {
+        let steps = schedule.steps.len();
+        let vectors = [Vector::Data, Vector::Input].into_iter();
+        let chunks =
+            vectors.flat_map(|vector| (0..schedule.chunks).map(move |chunk| (vector, chunk)));
+        let own = Value { term: own, rounds: 0 };
+        let held = chunks.filter(|&(vector, chunk)| starts_with(vector, chunk));
         Seat {
             rank,
             before: predecessors(schedule),
@@ -42,8 +54,7 @@ impl Seat {
             done: vec![false; steps],
             open: Vec::new(),
             sent: vec![Vec::new(); steps],
-            data: vec![own.map(|term| Value { term, rounds: 0 }); chunks],
-            scratch: vec![None; chunks],
+            held: held.map(|chunk| (chunk, own)).collect(),
             awake: true,
         }
     }
@@ -54,13 +65,11 @@ impl Seat {
     }
 
     /// What the part holds.
-    pub(super) fn values(&mut self, step: u32, part: Part) -> Result<Vec<Value>, Fault> {
+    pub(super) fn values(&self, step: u32, part: Part) -> Result<Vec<Value>, Fault> {
         let rank = self.rank;
         let chunks = part.first..part.first + part.len;
-        let value = |chunk| {
-            let held = *self.chunk(part.vector, chunk);
-            held.ok_or(Fault::Nothing { rank, step, chunk })
-        };
+        let value =
+            |chunk| self.value(part.vector, chunk).ok_or(Fault::Nothing { rank, step, chunk });
         chunks.map(value).collect()
     }
 
@@ -73,11 +82,10 @@ impl Seat {
     ) -> Result<(), Fault> {
         let rank = self.rank;
         for (chunk, value) in (into.first..).zip(values) {
-            let held = self.chunk(into.vector, chunk);
-            if held.is_some_and(|held| held.term == value.term) {
+            let before = self.held.insert((into.vector, chunk), value);
+            if before.is_some_and(|before| before.term == value.term) {
                 return Err(Fault::Idle { rank, step, chunk });
             }
-            *held = Some(value);
         }
         Ok(())
     }
@@ -92,7 +100,7 @@ impl Seat {
     ) -> Result<(), Fault> {
         let rank = self.rank;
         for (chunk, value) in (into.first..).zip(values) {
-            let held = self.chunk(into.vector, chunk).as_mut();
+            let held = self.held.get_mut(&(into.vector, chunk));
             let held = held.ok_or(Fault::Nothing { rank, step, chunk })?;
             let term = terms.fold(held.term, value.term);
             held.term = term.map_err(|again| Fault::Twice { rank, step, chunk, again })?;
@@ -101,10 +109,8 @@ impl Seat {
         Ok(())
     }
 
-    fn chunk(&mut self, vector: Vector, chunk: u32) -> &mut Option<Value> {
-        match vector {
-            Vector::Data => &mut self.data[chunk as usize],
-            Vector::Scratch => &mut self.scratch[chunk as usize],
-        }
+    /// What the chunk holds.
+    pub(super) fn value(&self, vector: Vector, chunk: u32) -> Option<Value> {
+        self.held.get(&(vector, chunk)).copied()
     }
 }
