@@ -9,6 +9,7 @@ mod format;
 mod nearest;
 #[cfg(test)]
 mod sample;
+mod subset;
 
 use std::collections::BTreeMap;
 
