@@ -35,7 +35,7 @@ use crate::{UniqueId, start};
 /// # Ok::<(), tutti::Error>(())
 /// ```
 pub struct Communicator {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     rank: Rank,
     size: u32,
     hosts: u32,
@@ -112,7 +112,7 @@ impl Communicator {
         Ok(Communicator::assemble(parts, config))
     }
 
-    fn assemble(parts: Parts, config: Config) -> Communicator {
+    pub(crate) fn assemble(parts: Parts, config: Config) -> Communicator {
         let (rank, size) = (parts.group.me, parts.group.size());
         let hosts = parts.fabric.hosts().len() as u32;
         let transport = kind(rank, &parts);
@@ -192,7 +192,7 @@ impl Communicator {
     ///
     /// As `all_reduce`.
     pub fn exchange(&self, blob: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
-        self.shared.lock().exchange(blob)
+        self.shared.lock().exchange("exchange", blob)
     }
 
     /// The plan for a collective of so many bytes per rank: algorithm, predicted time, and why.

@@ -22,6 +22,7 @@ use crate::program::Program;
 use crate::request::Job;
 use crate::running::Running;
 use crate::stage::Buffers;
+use crate::start::Acquaintance;
 use crate::wait::{self, Interrupt, Patience};
 use crate::work::Lent;
 
@@ -34,6 +35,8 @@ pub(crate) struct Parts {
     pub(crate) members: Vec<Member>,
     pub(crate) fabric: Fabric,
     pub(crate) patience: Patience,
+    /// What its members told when they met; none where they have not.
+    pub(crate) acquaintance: Option<Acquaintance>,
 }
 
 /// The state of a communicator, under its lock.
@@ -322,30 +325,42 @@ impl Engine {
         }
     }
 
-    pub(crate) fn exchange(&mut self, blob: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
-        let limit = self.config.deadline;
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A control exchange, on behalf of `name`.
+    pub(crate) fn exchange(&mut self, name: &str, blob: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+        let after = self.config.deadline;
         let me = self.parts.group.me;
         let Some(monitor) = &mut self.parts.monitor else {
             let alone = self.parts.group.size() == 1;
-            let what = "an exchange needs a control line, which a communicator over a given transport has not";
+            let what = format!(
+                "{name} needs a control line, which a communicator over a given transport has not"
+            );
             return if alone {
                 Ok(vec![blob.to_vec()])
             } else {
-                Err(Error::new(Some(me), ErrorKind::Argument(what.into())))
+                Err(Error::new(Some(me), ErrorKind::Argument(what)))
             };
         };
-        monitor.exchange(blob, limit).map_err(|cause| {
+        monitor.exchange(name, blob, after).map_err(|cause| {
             let cause = cause.unwrap_or_else(|| {
-                Arc::new(Cause::Deadline {
-                    member: self.parts.members[me.index()].clone(),
-                    operation: "a control exchange".into(),
-                    after: limit,
+                let fallback = Cause::Deadline {
+                    member: self.member(me.0),
+                    operation: name.into(),
+                    after,
                     waits_for: None,
                     others: Vec::new(),
-                })
+                };
+                self.report(Trouble::Deadline { after, waits_for: None }, fallback)
             });
             self.failed.get_or_insert_with(|| cause.clone());
-            self.error("exchange".into(), ErrorKind::Failed(cause))
+            self.error(name.into(), ErrorKind::Failed(cause))
         })
     }
 

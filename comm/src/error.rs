@@ -130,8 +130,11 @@ pub enum Cause {
 /// A rank with the process that holds it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// The rank.
+    /// The rank, in the communicator that the error is about.
     pub rank: u32,
+    /// Its rank among all that joined the rendezvous; another one in a communicator of some of
+    /// them ([`Communicator::split`](crate::Communicator::split)).
+    pub world_rank: u32,
     /// The name of its host.
     pub host: String,
     /// Its process id on that host.
@@ -140,7 +143,11 @@ pub struct Member {
 
 impl fmt::Display for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rank {} (host {}, pid {})", self.rank, self.host, self.pid)
+        let Member { rank, world_rank, host, pid } = self;
+        match rank == world_rank {
+            true => write!(f, "rank {rank} (host {host}, pid {pid})"),
+            false => write!(f, "rank {rank} (rank {world_rank} of all, host {host}, pid {pid})"),
+        }
     }
 }
 
@@ -212,7 +219,7 @@ mod tests {
 
     #[test]
     fn error_names_operation_rank_and_cause() {
-        let member = Member { rank: 2, host: "a".into(), pid: 17 };
+        let member = Member { rank: 2, world_rank: 2, host: "a".into(), pid: 17 };
         let error = Error {
             operation: Some("#3 all_reduce of 8 fp32 by sum".into()),
             rank: Some(Rank(1)),
@@ -223,5 +230,11 @@ mod tests {
         assert!(text.contains("rank 2 (host a, pid 17) has ended"), "{text}");
         assert_eq!(error.culprit(), Some(Rank(2)));
         assert!(std::error::Error::source(&error).is_none(), "the text says all, once");
+    }
+
+    #[test]
+    fn a_member_of_a_group_is_named_by_both_its_ranks() {
+        let member = Member { rank: 0, world_rank: 5, host: "a".into(), pid: 17 };
+        assert_eq!(member.to_string(), "rank 0 (rank 5 of all, host a, pid 17)");
     }
 }

@@ -18,6 +18,7 @@ mod error;
 mod executor;
 pub mod fold;
 mod fused;
+mod groups;
 mod host;
 mod interfaces;
 mod launch;

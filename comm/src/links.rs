@@ -110,6 +110,29 @@ pub(crate) fn connect(
     Ok(Links { transport, islands })
 }
 
+/// As [`connect`], for ranks that know each other from another communicator: their reports are
+/// those they gave there.
+pub(crate) fn connect_again(
+    rank: Rank,
+    joined: &mut Joined,
+    secret: &Secret,
+    config: &Config,
+) -> Result<Box<dyn Transport>, Error> {
+    if joined.reports.len() == 1 {
+        return Ok(Box::new(tutti_transport::memory::group(1, 4096).remove(0)));
+    }
+    let listener = open(joined.reports[rank.index()].address.ip(), config)?;
+    let address = listener.local_addr().to_string();
+    let addresses = exchange(rank, &mut joined.monitor, address.as_bytes(), config.start_deadline)?;
+    for (report, address) in joined.reports.iter_mut().zip(addresses) {
+        let address = String::from_utf8_lossy(&address);
+        report.address = address.parse().map_err(|_| {
+            Error::start(Some(rank), format!("a rank says it listens at {address:?}, no address"))
+        })?;
+    }
+    Ok(connect(rank, listener, joined, secret, config)?.transport)
+}
+
 /// Brings together the ranks of each host. Ranks whose reports say that they may share memory try
 /// to; who fails is an island of its own, on all ranks.
 fn share_memory(
@@ -181,7 +204,7 @@ fn exchange(
     blob: &[u8],
     limit: Duration,
 ) -> Result<Vec<Vec<u8>>, Error> {
-    monitor.exchange(blob, limit).map_err(|cause| match cause {
+    monitor.exchange("start", blob, limit).map_err(|cause| match cause {
         Some(cause) => Error::new(Some(rank), ErrorKind::Failed(cause)),
         None => Error::start(
             Some(rank),

@@ -3,9 +3,10 @@
 
 use tutti_topo::Rank;
 use tutti_topo::fabric::{Fabric, Inside, RankReport};
+use tutti_transport::handshake::Secret;
 use tutti_transport::{Peer, Transport};
 
-use crate::bootstrap::wire::Report;
+use crate::bootstrap::wire::{GroupId, Report};
 use crate::bootstrap::{Joined, Line, Place};
 use crate::config::{Config, TransportChoice};
 use crate::engine::Parts;
@@ -41,12 +42,52 @@ pub(crate) fn join(place: Place, config: &Config) -> Result<Parts, Error> {
     Ok(Parts {
         group: Group { me: rank, peers: (0..size).map(Peer).collect() },
         members: members
-            .map(|(r, rank)| Member { rank, host: r.host.clone(), pid: r.pid })
+            .map(|(r, rank)| Member { rank, world_rank: rank, host: r.host.clone(), pid: r.pid })
             .collect(),
         patience: Patience::new(config.spin, config.deadline, ranks_here, cores_of(key, &reports)),
         fabric: fabric(&reports, &islands, config),
         transport,
         monitor: Some(monitor),
+        acquaintance: Some(Acquaintance { reports, secret }),
+    })
+}
+
+/// What the members of a communicator know of each other, from which a communicator of some of
+/// them is made.
+pub(crate) struct Acquaintance {
+    reports: Vec<Report>,
+    secret: Secret,
+}
+
+/// A communicator of some ranks of `parent`, in this order, among them the own one. All of them make
+/// it by the same `id`. Blocks until they have.
+pub(crate) fn group(
+    parent: &Parts,
+    id: GroupId,
+    ranks: &[Rank],
+    config: &Config,
+) -> Result<Parts, Error> {
+    let (Some(monitor), Some(known)) = (&parent.monitor, &parent.acquaintance) else {
+        return Ok(alone(config));
+    };
+    let me = ranks.iter().position(|rank| *rank == parent.group.me);
+    let me = Rank(me.expect("a group is made by its members") as u32);
+    let of_parent = ranks.iter().map(|rank| &parent.members[rank.index()]);
+    let members: Vec<_> =
+        (0..).zip(of_parent).map(|(rank, member)| Member { rank, ..member.clone() }).collect();
+    let reports = ranks.iter().map(|rank| known.reports[rank.index()].clone()).collect();
+    let monitor = monitor.open(id, members.iter().map(|member| member.world_rank).collect());
+    let mut joined = Joined { monitor, session: id, reports };
+    let transport = links::connect_again(me, &mut joined, &known.secret, config)?;
+    let Joined { monitor, reports, .. } = joined;
+    Ok(Parts {
+        group: Group { me, peers: (0..ranks.len() as u32).map(Peer).collect() },
+        members,
+        fabric: parent.fabric.subset(ranks),
+        patience: parent.patience,
+        transport,
+        monitor: Some(monitor),
+        acquaintance: Some(Acquaintance { reports, secret: known.secret.clone() }),
     })
 }
 
@@ -58,7 +99,8 @@ pub(crate) fn over(
     config: &Config,
 ) -> Parts {
     let size = fabric.ranks();
-    let member = |rank| Member { rank, host: host::name(), pid: std::process::id() };
+    let pid = std::process::id();
+    let member = |rank| Member { rank, world_rank: rank, host: host::name(), pid };
     Parts {
         group: Group { me: rank, peers: (0..size).map(Peer).collect() },
         members: (0..size).map(member).collect(),
@@ -66,6 +108,7 @@ pub(crate) fn over(
         transport,
         fabric,
         monitor: None,
+        acquaintance: None,
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod deal;
 pub mod namespaces;
+pub mod processes;
 pub mod ranks;
 pub mod reference;
 pub mod virtual_time;

@@ -9,6 +9,11 @@ pub fn loopback() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
 }
 
+/// The name by which errors call this host.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// Runs `body` on `size` ranks, a thread each, and returns what each returned, by rank.
 pub fn run<R: Send>(
     size: u32,

@@ -1,13 +1,12 @@
 //! What goes wrong on one rank is told on all, at once and with the same cause.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use tutti::{
     Cause, Communicator, Config, DataType, Error, ErrorKind, Rank, Reduction, Rendezvous,
     TransportChoice,
 };
+use tutti_tests::processes::Processes;
 use tutti_tests::ranks;
 
 /// Longer than any test takes: an error that comes only at the deadline hangs the test.
@@ -16,6 +15,9 @@ const NEVER: Duration = Duration::from_secs(3600);
 fn config(transport: TransportChoice) -> Config {
     Config { transport, deadline: NEVER, ..Config::default() }
 }
+
+/// The program whose processes are ranks.
+const RANK: &str = env!("CARGO_BIN_EXE_rank");
 
 const TRANSPORTS: [TransportChoice; 2] = [TransportChoice::Shm, TransportChoice::Tcp];
 
@@ -210,47 +212,6 @@ fn a_rank_that_leaves_early_is_named() {
     }
 }
 
-/// Four ranks as processes; killed when the test ends, however it ends.
-struct Processes {
-    _rendezvous: Rendezvous,
-    children: Vec<Child>,
-}
-
-impl Processes {
-    fn start(
-        size: u32,
-        args: &[&str],
-        set: impl Fn(u32) -> Vec<(&'static str, String)>,
-    ) -> Processes {
-        let rendezvous = Rendezvous::bind(ranks::loopback()).unwrap();
-        let child = |rank: u32| {
-            Command::new(env!("CARGO_BIN_EXE_rank"))
-                .args(args)
-                .env("TUTTI_ID", rendezvous.id().to_string())
-                .env("RANK", rank.to_string())
-                .env("WORLD_SIZE", size.to_string())
-                .envs(set(rank))
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap()
-        };
-        Processes { children: (0..size).map(child).collect(), _rendezvous: rendezvous }
-    }
-
-    fn lines(&mut self, rank: usize) -> std::io::Lines<BufReader<std::process::ChildStdout>> {
-        BufReader::new(self.children[rank].stdout.take().unwrap()).lines()
-    }
-}
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        for child in &mut self.children {
-            _ = child.kill();
-            _ = child.wait();
-        }
-    }
-}
-
 #[test]
 fn a_killed_rank_is_named_by_all_others_and_leaves_nothing() {
     let before = shared_memory_files();
@@ -259,28 +220,24 @@ fn a_killed_rank_is_named_by_all_others_and_leaves_nothing() {
             "mixed" => vec![("TUTTI_HOST_ID", format!("host {}", rank % 2))],
             other => vec![("TUTTI_TRANSPORT", other.to_string())],
         };
-        let mut processes = Processes::start(4, &["reduce-forever", "64"], set);
+        let mut processes = Processes::start(RANK, 4, &["reduce-forever", "64"], set);
         let mut lines: Vec<_> = (0..4).map(|rank| processes.lines(rank)).collect();
         for lines in &mut lines {
             assert!(lines.next().unwrap().unwrap().starts_with("ready"));
         }
-        let pid = processes.children[2].id();
-        processes.children[2].kill().unwrap();
+        let pid = processes.kill(2);
         let said: Vec<String> =
             [0, 1, 3].map(|rank: usize| lines[rank].next().unwrap().unwrap()).into();
         for said in &said {
-            let named = format!("the process of rank 2 (host {}, pid {pid}) has ended", host());
+            let named =
+                format!("the process of rank 2 (host {}, pid {pid}) has ended", ranks::host());
             assert!(said.starts_with("failed: #") && said.contains(&named), "{transport}: {said}");
         }
         for rank in [0, 1, 3] {
-            assert_eq!(processes.children[rank].wait().unwrap().code(), Some(3));
+            assert_eq!(processes.exit_code(rank), Some(3));
         }
     }
     assert_eq!(shared_memory_files(), before);
-}
-
-fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 fn shared_memory_files() -> Vec<std::path::PathBuf> {
@@ -296,7 +253,7 @@ fn a_mismatch_between_processes_is_named_by_all() {
             let set = |_| {
                 vec![("TUTTI_TRANSPORT", transport.to_string()), ("TUTTI_DEADLINE", "3600".into())]
             };
-            let mut processes = Processes::start(4, &["mismatch", kind], set);
+            let mut processes = Processes::start(RANK, 4, &["mismatch", kind], set);
             for rank in 0..4 {
                 let said = processes.lines(rank).next().unwrap().unwrap();
                 assert!(
@@ -315,7 +272,7 @@ fn sixteen_processes_reduce_over_every_transport() {
             "mixed" => vec![("TUTTI_HOST_ID", format!("host {}", rank % 3))],
             other => vec![("TUTTI_TRANSPORT", other.to_string())],
         };
-        let mut processes = Processes::start(16, &["once"], set);
+        let mut processes = Processes::start(RANK, 16, &["once"], set);
         for rank in 0..16 {
             assert_eq!(
                 processes.lines(rank).next().unwrap().unwrap(),

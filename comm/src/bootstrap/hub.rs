@@ -15,8 +15,8 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use tutti_transport::handshake::{ANY, Handshake, Secret};
 
-use super::session::Session;
-use super::wire::{FromHub, Inbox, Report, ToHub, encode};
+use super::job::Job;
+use super::wire::{FromHub, GroupId, Inbox, Report, ToHub, WHOLE, encode};
 use crate::service;
 
 /// How long a stranger may take to prove that it belongs to the job.
@@ -51,7 +51,7 @@ impl HubThread {
             secret,
             lines: HashMap::new(),
             next_token: 2,
-            sessions: Vec::new(),
+            jobs: Vec::new(),
             forming: None,
             told_waiting: Instant::now(),
             stop: Arc::clone(&stop),
@@ -88,8 +88,8 @@ struct Hub {
     secret: Secret,
     lines: HashMap<Token, Line>,
     next_token: usize,
-    sessions: Vec<Session>,
-    /// The session that ranks join now.
+    jobs: Vec<Job>,
+    /// The job that ranks join now.
     forming: Option<u64>,
     told_waiting: Instant,
     stop: Arc<AtomicBool>,
@@ -112,7 +112,7 @@ enum State {
     /// Proven; has not joined.
     Known,
     Member {
-        session: u64,
+        job: u64,
         rank: u32,
     },
     /// To be closed when all is said.
@@ -147,7 +147,7 @@ impl Hub {
             _ => None,
         });
         let waiting = self.forming.map(|_| self.told_waiting + WAITING_PAUSE);
-        strangers.chain(self.sessions.iter().filter_map(Session::next_tick)).chain(waiting).min()
+        strangers.chain(self.jobs.iter().filter_map(Job::next_tick)).chain(waiting).min()
     }
 
     fn tick(&mut self, now: Instant) {
@@ -159,12 +159,12 @@ impl Hub {
             }
             !late
         });
-        self.sessions.iter_mut().for_each(|session| session.tick(now));
+        self.jobs.iter_mut().for_each(|job| job.tick(now));
         if self.told_waiting + WAITING_PAUSE <= now {
             self.told_waiting = now;
-            if let Some(session) = self.forming_session() {
-                let missing = session.missing();
-                session.tell_all(FromHub::Waiting { missing });
+            if let Some(job) = self.forming_job() {
+                let missing = job.whole.missing();
+                job.whole.tell_all(FromHub::Waiting { missing });
             }
         }
         self.deliver();
@@ -216,8 +216,8 @@ impl Hub {
         let Some(line) = self.lines.get_mut(&token) else { return };
         let mut messages = Vec::new();
         let end: Result<(), String> = line.read(&mut messages);
-        for message in messages {
-            self.hear(token, message);
+        for (group, message) in messages {
+            self.hear(token, group, message);
         }
         if let Err(reason) = end {
             self.close(token, &reason);
@@ -228,15 +228,15 @@ impl Hub {
         }
     }
 
-    fn hear(&mut self, token: Token, message: ToHub) {
+    fn hear(&mut self, token: Token, group: GroupId, message: ToHub) {
         let Some(line) = self.lines.get_mut(&token) else { return };
         match (&line.state, message) {
             (State::Known, ToHub::Join { rank, size, report }) => {
                 self.join(token, rank, size, report)
             }
-            (&State::Member { session, rank }, message) => {
-                if let Some(session) = self.sessions.iter_mut().find(|s| s.id == session) {
-                    session.hear(rank, message, Instant::now());
+            (&State::Member { job, rank }, message) => {
+                if let Some(job) = self.job(job) {
+                    job.hear(rank, group, message, Instant::now());
                 }
             }
             (_, message) => {
@@ -256,17 +256,17 @@ impl Hub {
                 let Ok(id) = getrandom::u64() else {
                     return self.refuse(token, "the system gave no random number for the session");
                 };
-                self.sessions.push(Session::new(id, size));
+                self.jobs.push(Job::new(id, size));
                 self.told_waiting = Instant::now();
                 *self.forming.insert(id)
             }
         };
         if let Some(line) = self.lines.get_mut(&token) {
-            line.state = State::Member { session: id, rank };
+            line.state = State::Member { job: id, rank };
         }
-        let session = self.forming_session().expect("it was found or made above");
-        session.join(rank, report);
-        if session.missing().is_empty() {
+        let job = self.forming_job().expect("it was found or made above");
+        job.whole.join(rank, report);
+        if job.whole.missing().is_empty() {
             self.forming = None;
         }
     }
@@ -282,7 +282,7 @@ impl Hub {
                 who(rank, report)
             ));
         }
-        let session = self.forming_session()?;
+        let session = &self.forming_job()?.whole;
         if session.size() != size {
             let first =
                 (0..session.size()).find_map(|r| session.report(r).map(|report| who(r, report)))?;
@@ -299,20 +299,23 @@ impl Hub {
         ))
     }
 
-    fn forming_session(&mut self) -> Option<&mut Session> {
-        let id = self.forming?;
-        self.sessions.iter_mut().find(|session| session.id == id)
+    fn forming_job(&mut self) -> Option<&mut Job> {
+        self.job(self.forming?)
+    }
+
+    fn job(&mut self, id: u64) -> Option<&mut Job> {
+        self.jobs.iter_mut().find(|job| job.id() == id)
     }
 
     fn refuse_forming(&mut self, problem: &str) {
-        if let Some(session) = self.forming_session() {
-            session.tell_all(FromHub::Refused(problem.into()));
+        if let Some(job) = self.forming_job() {
+            job.whole.tell_all(FromHub::Refused(problem.into()));
         }
         self.deliver();
         if let Some(id) = self.forming.take() {
-            self.sessions.retain(|session| session.id != id);
+            self.jobs.retain(|job| job.id() != id);
             for line in self.lines.values_mut() {
-                if matches!(line.state, State::Member { session, .. } if session == id) {
+                if matches!(line.state, State::Member { job, .. } if job == id) {
                     line.state = State::Closing;
                 }
             }
@@ -321,7 +324,7 @@ impl Hub {
 
     fn refuse(&mut self, token: Token, problem: &str) {
         if let Some(line) = self.lines.get_mut(&token) {
-            line.out.extend(encode(&FromHub::Refused(problem.into())));
+            line.out.extend(encode(WHOLE, &FromHub::Refused(problem.into())));
             line.state = State::Closing;
             line.flush();
         }
@@ -332,50 +335,46 @@ impl Hub {
         match line.state {
             State::Stranger { .. } => tracing::warn!(from = %line.from, reason, "turned away"),
             State::Known | State::Closing => {}
-            State::Member { session, rank } if self.forming == Some(session) => {
-                let who =
-                    self.sessions.iter().find(|s| s.id == session).and_then(|s| s.report(rank));
+            State::Member { job, rank } if self.forming == Some(job) => {
+                let who = self.job(job).and_then(|job| job.report(rank));
                 let who = who.map_or(String::new(), |report| {
                     format!(" (host {}, pid {})", report.host, report.pid)
                 });
                 self.refuse_forming(&format!("rank {rank}{who} ended before all ranks had joined"));
             }
-            State::Member { session, rank } => {
-                if let Some(session) = self.sessions.iter_mut().find(|s| s.id == session) {
-                    session.gone(rank);
+            State::Member { job: id, rank } => {
+                if let Some(job) = self.job(id) {
+                    job.gone(rank);
                 }
                 self.deliver();
-                let lives = |id| {
-                    self.lines
-                        .values()
-                        .any(|l| matches!(l.state, State::Member { session, .. } if session == id))
-                };
-                if !lives(session) {
-                    self.sessions.retain(|s| s.id != session);
+                let of_job =
+                    |line: &Line| matches!(line.state, State::Member { job, .. } if job == id);
+                if !self.lines.values().any(of_job) {
+                    self.jobs.retain(|job| job.id() != id);
                 }
             }
         }
     }
 
-    /// Sends what the sessions have to say; to ranks of this process last, because what they hear
+    /// Sends what the communicators have to say; to ranks of this process last, because what they hear
     /// may end the process and with it the hub.
     fn deliver(&mut self) {
-        for session in &mut self.sessions {
+        for job in &mut self.jobs {
             let mut said: HashMap<u32, Vec<u8>> = HashMap::new();
-            for (rank, message) in session.take_out() {
-                said.entry(rank).or_default().extend(encode(&message));
+            for (rank, group, message) in job.take_out() {
+                said.entry(rank).or_default().extend(encode(group, &message));
             }
             if said.is_empty() {
                 continue;
             }
-            let of_session = |line: &Line| match line.state {
-                State::Member { session: id, rank } if id == session.id => Some(rank),
+            let of_job = |line: &Line| match line.state {
+                State::Member { job: id, rank } if id == job.id() => Some(rank),
                 _ => None,
             };
-            let is_here = |rank| session.report(rank).is_some_and(|r| r.pid == std::process::id());
+            let is_here = |rank| job.report(rank).is_some_and(|r| r.pid == std::process::id());
             for here in [false, true] {
                 for line in self.lines.values_mut() {
-                    if let Some(rank) = of_session(line).filter(|&rank| is_here(rank) == here) {
+                    if let Some(rank) = of_job(line).filter(|&rank| is_here(rank) == here) {
                         line.out.extend(said.remove(&rank).unwrap_or_default());
                         line.flush();
                     }
@@ -395,7 +394,7 @@ impl Line {
     /// # Errors
     ///
     /// Why the line is over, in words; messages read before count.
-    fn read(&mut self, messages: &mut Vec<ToHub>) -> Result<(), String> {
+    fn read(&mut self, messages: &mut Vec<(GroupId, ToHub)>) -> Result<(), String> {
         if let State::Stranger { handshake, .. } = &mut self.state {
             match handshake.advance(&mut self.stream) {
                 Ok(None) => return Ok(()),

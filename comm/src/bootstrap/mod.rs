@@ -1,8 +1,10 @@
 //! How ranks find each other: the rendezvous, and the line to the hub that stays.
 
+mod control;
 mod env;
 mod hub;
 mod id;
+mod job;
 mod meet;
 mod monitor;
 mod nodes;
@@ -24,7 +26,7 @@ use hub::HubThread;
 pub use id::UniqueId;
 pub use monitor::AbortHandle;
 pub(crate) use monitor::Monitor;
-use wire::{FromHub, Inbox, Report, ToHub, encode};
+use wire::{FromHub, Inbox, Report, ToHub, WHOLE, encode};
 
 use crate::error::{Error, ErrorKind};
 
@@ -181,12 +183,12 @@ impl Line {
             )
         };
         self.stream
-            .write_all(&encode(&ToHub::Join { rank: rank.0, size, report }))
+            .write_all(&encode(WHOLE, &ToHub::Join { rank: rank.0, size, report }))
             .map_err(lost)?;
         let limit = self.until.saturating_duration_since(started);
         let (mut inbox, mut missing, mut warned) = (Inbox::default(), Vec::new(), false);
         loop {
-            match inbox.next().map_err(lost)? {
+            match inbox.next().map_err(lost)?.map(|(_, message)| message) {
                 Some(FromHub::Welcome { session, reports }) => {
                     let monitor = Monitor::start(self.stream, inbox)
                         .map_err(|source| Error::system("cannot start the monitor", source))?;

@@ -1,4 +1,4 @@
-//! One communicator as the hub sees it: who has joined, what they report, and the one verdict.
+//! One communicator as the hub sees it: who is in it, what they report, and the one verdict.
 //!
 //! Pure state: messages and the time come in, messages go out ([`Session::take_out`]).
 
@@ -23,7 +23,7 @@ pub(super) struct Session {
     pub(super) id: u64,
     members: Vec<Option<Seat>>,
     verdict: Option<Cause>,
-    exchange: (u64, Vec<Option<Vec<u8>>>),
+    exchange: Exchange,
     inquiry: Option<Inquiry>,
     last_query: Option<Instant>,
     /// A stall was reported while no query could be sent.
@@ -33,12 +33,20 @@ pub(super) struct Session {
     out: Vec<(u32, FromHub)>,
 }
 
+/// The control exchange that is due: every member's call and blob, as they come.
+struct Exchange {
+    round: u64,
+    parts: Vec<Option<(String, Vec<u8>)>>,
+}
+
 struct Seat {
+    world_rank: u32,
     report: Report,
     record: Record,
     /// What another rank has read from this one's stream, if it differed.
     seen: Option<Fingerprint>,
     answered: bool,
+    /// It has closed the communicator, or is gone.
     left: bool,
 }
 
@@ -57,7 +65,7 @@ impl Session {
             id,
             members: (0..size).map(|_| None).collect(),
             verdict: None,
-            exchange: (0, vec![None; size as usize]),
+            exchange: Exchange { round: 0, parts: vec![None; size as usize] },
             inquiry: None,
             last_query: None,
             query_wanted: false,
@@ -87,9 +95,7 @@ impl Session {
     /// Adds a member and tells it whom the session waits for; when it is the last, all are told the
     /// reports of all.
     pub(super) fn join(&mut self, rank: u32, report: Report) {
-        let seat =
-            Seat { report, record: Record::default(), seen: None, answered: false, left: false };
-        self.members[rank as usize] = Some(seat);
+        self.seat_member(rank, rank, report);
         let missing = self.missing();
         if missing.is_empty() {
             let reports = self.members.iter().flatten().map(|seat| seat.report.clone()).collect();
@@ -99,15 +105,31 @@ impl Session {
         }
     }
 
+    /// Adds a member; `world_rank` is its rank among all of the job.
+    pub(super) fn seat_member(&mut self, rank: u32, world_rank: u32, report: Report) {
+        let record = Record::default();
+        let seat = Seat { world_rank, report, record, seen: None, answered: false, left: false };
+        self.members[rank as usize] = Some(seat);
+    }
+
+    /// Whether every member has left or is gone.
+    pub(super) fn is_over(&self) -> bool {
+        self.members.iter().flatten().all(|seat| seat.left)
+    }
+
     /// Tells everybody who has joined.
     pub(super) fn tell_all(&mut self, message: FromHub) {
         let joined = (0..self.size()).filter(|&rank| self.members[rank as usize].is_some());
         self.out.extend(joined.map(|rank| (rank, message.clone())));
     }
 
+    pub(super) fn tell(&mut self, rank: u32, message: FromHub) {
+        self.out.push((rank, message));
+    }
+
     pub(super) fn hear(&mut self, rank: u32, message: ToHub, now: Instant) {
         match message {
-            ToHub::Join { .. } => {}
+            ToHub::Join { .. } | ToHub::Open { .. } => {}
             ToHub::Record(record) => self.answer(rank, record, now),
             ToHub::Stall(record) => {
                 self.seat(rank).record = record;
@@ -118,8 +140,11 @@ impl Session {
                 self.seat(rank).record = record;
                 self.trouble(rank, trouble, now);
             }
-            ToHub::Exchange { round, blob } => self.exchange(rank, round, blob),
-            ToHub::Leave => self.seat(rank).left = true,
+            ToHub::Exchange { round, call, blob } => self.exchange(rank, round, call, blob),
+            ToHub::Leave => {
+                self.seat(rank).left = true;
+                self.check_exchange();
+            }
         }
     }
 
@@ -127,6 +152,7 @@ impl Session {
     /// hub's affair.
     pub(super) fn gone(&mut self, rank: u32) {
         if !self.seat(rank).left {
+            self.seat(rank).left = true;
             let member = self.member(rank);
             self.judge(Cause::Died { member });
         }
@@ -247,8 +273,15 @@ impl Session {
             self.judge(cause);
         } else if let Some((rank, after, waits_for)) = inquiry.deadline {
             let others = (0..self.size()).map(|rank| self.describe(rank)).collect();
-            let operation =
-                self.seat(rank).record.print().map_or("no operation".into(), |p| p.to_string());
+            let (operation, waits_for) = match self.exchanges(rank) {
+                Some(call) => (call.into(), self.exchange.parts.iter().position(Option::is_none)),
+                None => {
+                    let print = self.seat(rank).record.print();
+                    let waits_for = waits_for.map(|rank| rank as usize);
+                    (print.map_or("no operation".into(), |print| print.to_string()), waits_for)
+                }
+            };
+            let waits_for = waits_for.map(|rank| rank as u32);
             let (member, waits_for) = (self.member(rank), waits_for.map(|rank| self.member(rank)));
             self.judge(Cause::Deadline { member, operation, after, waits_for, others });
         }
@@ -288,6 +321,11 @@ impl Session {
         Some((odd.1.sequence(), cause))
     }
 
+    /// The call by which a rank is in the control exchange that is due.
+    fn exchanges(&self, rank: u32) -> Option<&str> {
+        self.exchange.parts[rank as usize].as_ref().map(|(call, _)| &**call)
+    }
+
     /// What a rank is doing, in a line.
     fn describe(&self, rank: u32) -> String {
         let Some(seat) = &self.members[rank as usize] else {
@@ -296,6 +334,9 @@ impl Session {
         let state = match (seat.left, seat.answered, seat.record) {
             (true, ..) => "has closed the communicator".into(),
             (_, false, _) => "does not answer: its process is stopped, or its host cut off".into(),
+            _ if self.exchanges(rank).is_some() => {
+                format!("is alive, in {}", self.exchanges(rank).expect("just seen"))
+            }
             (_, _, Record { print: None, .. }) => {
                 "is alive, has not called any operation yet".into()
             }
@@ -318,18 +359,39 @@ impl Session {
         }
     }
 
-    fn exchange(&mut self, rank: u32, round: u64, blob: Vec<u8>) {
-        if round != self.exchange.0 {
+    fn exchange(&mut self, rank: u32, round: u64, call: String, blob: Vec<u8>) {
+        if round != self.exchange.round {
             let member = self.member(rank);
             let what =
-                format!("it is in control exchange {round}, the others in {}", self.exchange.0);
+                format!("it is in control exchange {round}, the others in {}", self.exchange.round);
             return self.judge(Cause::Transport { member, what });
         }
-        self.exchange.1[rank as usize] = Some(blob);
-        if self.exchange.1.iter().all(Option::is_some) {
-            let blobs = self.exchange.1.iter_mut().filter_map(Option::take).collect();
-            self.exchange.0 += 1;
+        self.exchange.parts[rank as usize] = Some((call, blob));
+        self.check_exchange();
+    }
+
+    /// Ends the exchange when all have come, or when it is clear that they will not.
+    fn check_exchange(&mut self) {
+        let parts = &self.exchange.parts;
+        let mut come = (0..).zip(parts).filter_map(|(rank, part)| Some((rank, &part.as_ref()?.0)));
+        let Some((first, call)) = come.next() else { return };
+        if let Some((odd, odd_call)) = come.find(|(_, other)| *other != call) {
+            let (odd, other) = (self.member(odd), self.member(first));
+            let (odd_call, other_call) = (odd_call.clone(), call.clone());
+            return self.judge(Cause::Mismatch { odd, odd_call, other, other_call });
+        }
+        let missing = (0..self.size()).filter(|&rank| parts[rank as usize].is_none());
+        let left = |rank: &u32| self.members[*rank as usize].as_ref().is_some_and(|s| s.left);
+        let mut missing = missing.peekable();
+        if missing.peek().is_none() {
+            let round = self.exchange.round;
+            let parts = self.exchange.parts.iter_mut().filter_map(Option::take);
+            let blobs = parts.map(|(_, blob)| blob).collect();
+            self.exchange.round += 1;
             self.tell_all(FromHub::Exchanged { round, blobs });
+        } else if let Some(gone) = missing.find(left) {
+            let member = self.member(gone);
+            self.judge(Cause::Left { member });
         }
     }
 
@@ -339,10 +401,13 @@ impl Session {
 
     fn member(&self, rank: u32) -> Member {
         let seat = self.members[rank as usize].as_ref();
-        seat.map_or(Member { rank, host: "unknown".into(), pid: 0 }, |seat| Member {
-            rank,
-            host: seat.report.host.clone(),
-            pid: seat.report.pid,
+        seat.map_or(Member { rank, world_rank: rank, host: "unknown".into(), pid: 0 }, |seat| {
+            Member {
+                rank,
+                world_rank: seat.world_rank,
+                host: seat.report.host.clone(),
+                pid: seat.report.pid,
+            }
         })
     }
 }
@@ -525,13 +590,46 @@ mod tests {
         assert!(matches!(&verdicts(&mut session)[0].1, Cause::Left { member } if member.rank == 1));
     }
 
+    fn exchange(call: &str, byte: u8) -> ToHub {
+        ToHub::Exchange { round: 0, call: call.into(), blob: vec![byte] }
+    }
+
+    #[test]
+    fn an_exchange_by_another_call_is_a_mismatch() {
+        let now = Instant::now();
+        let mut session = session(3);
+        session.hear(2, exchange("group", 1), now);
+        session.hear(0, exchange("split", 1), now);
+        let told = verdicts(&mut session);
+        assert_eq!(told.len(), 3);
+        let Cause::Mismatch { odd, odd_call, other_call, .. } = &told[0].1 else {
+            panic!("{told:?}")
+        };
+        assert_eq!((odd.rank, &**odd_call, &**other_call), (2, "group", "split"));
+    }
+
+    #[test]
+    fn an_exchange_does_not_wait_for_who_has_left() {
+        let now = Instant::now();
+        for left_first in [false, true] {
+            let mut session = session(2);
+            let mut said = [(1, ToHub::Leave), (0, exchange("split", 1))];
+            if !left_first {
+                said.reverse();
+            }
+            said.into_iter().for_each(|(rank, message)| session.hear(rank, message, now));
+            let told = verdicts(&mut session);
+            assert!(matches!(&told[0].1, Cause::Left { member } if member.rank == 1), "{told:?}");
+        }
+    }
+
     #[test]
     fn an_exchange_gives_every_rank_all_blobs() {
         let now = Instant::now();
         let mut session = session(2);
-        session.hear(1, ToHub::Exchange { round: 0, blob: vec![1] }, now);
+        session.hear(1, exchange("split", 1), now);
         assert!(session.take_out().is_empty());
-        session.hear(0, ToHub::Exchange { round: 0, blob: vec![0] }, now);
+        session.hear(0, exchange("split", 0), now);
         let out = session.take_out();
         assert_eq!(out.len(), 2);
         assert!(out.iter().all(

@@ -58,6 +58,12 @@ pub(crate) enum Trouble {
     Abort,
 }
 
+/// A communicator, to the hub and the ranks of a job.
+pub(crate) type GroupId = u64;
+
+/// The communicator of all ranks that joined.
+pub(crate) const WHOLE: GroupId = 0;
+
 /// From a rank to the hub.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToHub {
@@ -65,6 +71,11 @@ pub(crate) enum ToHub {
         rank: u32,
         size: u32,
         report: Report,
+    },
+    /// This rank is in the communicator of these ranks (by their ranks in that of all, in the
+    /// order of their ranks in this one). The first to say so opens it.
+    Open {
+        ranks: Vec<u32>,
     },
     /// The answer to [`FromHub::Query`].
     Record(Record),
@@ -74,9 +85,11 @@ pub(crate) enum ToHub {
         record: Record,
         trouble: Trouble,
     },
-    /// This rank's part of a control-line exchange; every rank takes part in every round.
+    /// This rank's part of a control-line exchange; every rank takes part in every round, by the
+    /// same call.
     Exchange {
         round: u64,
+        call: String,
         blob: Vec<u8>,
     },
     Leave,
@@ -105,9 +118,9 @@ pub(crate) enum FromHub {
     Verdict(Cause),
 }
 
-/// A message as a frame.
-pub(crate) fn encode(message: &impl Serialize) -> Vec<u8> {
-    let json = serde_json::to_vec(message).expect("plain data becomes JSON");
+/// A message about a communicator as a frame.
+pub(crate) fn encode(group: GroupId, message: &impl Serialize) -> Vec<u8> {
+    let json = serde_json::to_vec(&(group, message)).expect("plain data becomes JSON");
     let len = u32::try_from(json.len()).expect("no message is near 4 GiB");
     [&len.to_le_bytes()[..], &json].concat()
 }
@@ -121,12 +134,12 @@ impl Inbox {
         self.0.extend_from_slice(bytes);
     }
 
-    /// The next whole message.
+    /// The next whole message, and which communicator it is about.
     ///
     /// # Errors
     ///
     /// If the frame is too long or is no message of this protocol.
-    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<(GroupId, T)>> {
         let Some((len, rest)) = self.0.split_first_chunk::<4>() else { return Ok(None) };
         let len = u32::from_le_bytes(*len) as usize;
         if len > MAX_FRAME {
@@ -147,8 +160,10 @@ mod tests {
 
     #[test]
     fn frames_come_out_whole_however_they_are_cut() {
-        let messages = [ToHub::Leave, ToHub::Exchange { round: 3, blob: vec![1, 2, 255] }];
-        let bytes = [encode(&messages[0]), encode(&messages[1])].concat();
+        let blob = vec![1, 2, 255];
+        let messages = [ToHub::Leave, ToHub::Exchange { round: 3, call: "split".into(), blob }];
+        let messages = [WHOLE, u64::MAX].into_iter().zip(messages).collect::<Vec<_>>();
+        let bytes = messages.iter().flat_map(|(g, m)| encode(*g, m)).collect::<Vec<u8>>();
         for cut in 1..bytes.len() {
             let mut inbox = Inbox::default();
             let mut got = Vec::new();

@@ -2,10 +2,13 @@
 //!
 //! `rank reduce-forever MIB`: all_reduces of that size until one fails.
 //! `rank mismatch KIND`: one all_reduce, except that rank 2 does what KIND says.
+//! `rank grid LOST`: of six ranks, two rows of three, all reduce in their row and column until those
+//! with rank LOST in them fail; the others go on.
 //! `rank once`: one checked all_reduce of 1,000 elements.
 
 use std::io::Write;
 
+use anyhow::Context;
 use tutti::{Collective, Communicator, Config, DataType, Rank, Reduction, Request};
 use tutti_tests::reference;
 
@@ -15,8 +18,11 @@ fn main() -> anyhow::Result<()> {
     let outcome = match args.first().map(String::as_str) {
         Some("reduce-forever") => forever(&comm, args[1].parse()?),
         Some("mismatch") => mismatch(&comm, &args[1]),
+        Some("grid") => return grid(&comm, args[1].parse()?),
         Some("once") => once(&comm),
-        _ => anyhow::bail!("what is to be done? reduce-forever MIB, mismatch KIND, once"),
+        _ => {
+            anyhow::bail!("what is to be done? reduce-forever MIB, mismatch KIND, grid LOST, once")
+        }
     };
     match outcome {
         Ok(()) => println!("ok"),
@@ -58,6 +64,41 @@ fn mismatch(comm: &Communicator, kind: &str) -> anyhow::Result<()> {
 
 fn sum(data_type: DataType) -> Request {
     Request::new(Collective::AllReduce, data_type)
+}
+
+fn grid(comm: &Communicator, lost: u32) -> anyhow::Result<()> {
+    let (rank, row, column) = (comm.rank().0, comm.rank().0 / 3, comm.rank().0 % 3);
+    let across = comm.split(Some(row), column)?.context("a row for all")?;
+    let down = comm.split(Some(column), row)?.context("a column for all")?;
+    comm.barrier()?;
+    println!("ready");
+    std::io::stdout().flush()?;
+    let until_it_fails = |group: &Communicator| -> String {
+        let mut data = vec![1.0_f32; 100_000];
+        loop {
+            if let Err(error) = group.all_reduce(&mut data, Reduction::Max) {
+                return format!("failed: {error}");
+            }
+        }
+    };
+    let ten_times = |group: &Communicator| -> String {
+        let tries = (0..10).try_for_each(|_| once(group));
+        tries.map_or_else(|error| format!("failed: {error:#}"), |()| "ok".into())
+    };
+    let (row_is_lost, column_is_lost) = (row == lost / 3, column == lost % 3);
+    let (of_row, of_column) = std::thread::scope(|scope| {
+        // A group that contains the lost rank is used first: the others come when that has failed.
+        let of_row = row_is_lost.then(|| scope.spawn(|| until_it_fails(&across)));
+        let of_column = column_is_lost.then(|| scope.spawn(|| until_it_fails(&down)));
+        let join =
+            |thread: std::thread::ScopedJoinHandle<'_, String>| thread.join().expect("no panic");
+        (of_row.map(join), of_column.map(join))
+    });
+    let of_row = of_row.unwrap_or_else(|| ten_times(&across));
+    let of_column = of_column.unwrap_or_else(|| ten_times(&down));
+    assert_ne!(rank, lost, "to be killed");
+    println!("row: {of_row}, column: {of_column}");
+    Ok(())
 }
 
 fn once(comm: &Communicator) -> anyhow::Result<()> {

@@ -62,7 +62,9 @@ impl Job<'_> {
             (Algorithm::Flat, Collective::Broadcast { .. } | Collective::Reduce { .. }) => {
                 vec![self.root_and_others(order, self.bytes)]
             }
-            (Algorithm::Flat, _) => vec![self.root_and_others(order, self.bytes / order.len() as f64)],
+            (Algorithm::Flat, _) => {
+                vec![self.root_and_others(order, self.bytes / order.len() as f64)]
+            }
             (Algorithm::Binomial, Collective::Broadcast { .. } | Collective::Reduce { .. }) => {
                 self.binomial(order, |_| self.bytes)
             }
