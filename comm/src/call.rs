@@ -7,6 +7,7 @@ use tutti_topo::schedule::Collective;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::message::{End, Message};
 use crate::{DataType, Reduction};
 
 /// One collective call of one rank, without its buffers.
@@ -70,7 +71,8 @@ impl fmt::Display for Call {
 }
 
 /// A call with its place in the communicator's order of calls and the plan that carries it:
-/// what each rank sends ahead of its first bytes to each peer.
+/// what each rank sends ahead of its first bytes to each peer. Or a message with its place in the
+/// order of messages from one rank to another: what its sender sends ahead of its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct Fingerprint {
@@ -167,8 +169,53 @@ impl Fingerprint {
     }
 }
 
+/// The codes of the two ends of a message, beside those of the collectives.
+const SEND: u8 = 128;
+const RECV: u8 = 129;
+const RECV_ANY: u8 = 130;
+
+impl Fingerprint {
+    /// A message's, `sequence` counting those from its sender to its receiver.
+    pub(crate) fn of_message(message: &Message, sequence: u64) -> Self {
+        let (collective, peer) = match message.end {
+            End::To(rank) => (SEND, rank.0),
+            End::From(rank) => (RECV, rank.0),
+            End::FromAny => (RECV_ANY, 0),
+        };
+        Fingerprint {
+            sequence: sequence.into(),
+            count: message.count.into(),
+            plan: message.tag.into(),
+            root: peer.into(),
+            collective,
+            data_type: message.data_type.code(),
+            reduction: 0,
+            reserved: 0,
+            counts: 0.into(),
+        }
+    }
+
+    /// The message, if this is the fingerprint of one.
+    pub(crate) fn message(&self) -> Option<Message> {
+        let peer = Rank(self.root.get());
+        let end = match self.collective {
+            SEND => End::To(peer),
+            RECV => End::From(peer),
+            RECV_ANY => End::FromAny,
+            _ => return None,
+        };
+        let data_type = DataType::from_code(self.data_type)?;
+        Some(Message { end, tag: self.plan.get(), data_type, count: self.count.get() })
+    }
+}
+
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.message() {
+            Some(message) if message.end == End::FromAny => return write!(f, "{message}"),
+            Some(message) => return write!(f, "{message} (message {})", self.sequence),
+            None => {}
+        }
         match self.call() {
             Some(call) => write!(f, "#{} {call} (plan {:08x})", self.sequence, self.plan),
             None => write!(f, "no operation of this version: {:02x?}", self.as_bytes()),
@@ -205,6 +252,18 @@ mod tests {
             assert_eq!(back, print);
             assert_eq!(back.call(), Some(call));
         }
+    }
+
+    #[test]
+    fn message_survives_the_wire_and_is_no_collective() {
+        for end in [End::To(Rank(3)), End::From(Rank(1)), End::FromAny] {
+            let message = Message { end, tag: 7, data_type: DataType::I64, count: 1 << 40 };
+            let print = Fingerprint::from_words(Fingerprint::of_message(&message, 5).words());
+            assert_eq!((print.message(), print.sequence()), (Some(message), 5));
+            assert_eq!(print.call(), None);
+            assert!(print.to_string().contains(&message.to_string()), "{print}");
+        }
+        assert_eq!(Fingerprint::new(&call(), 7, 99).message(), None);
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! What a communicator does under its lock: plans calls, runs them in order, and turns what goes
 //! wrong into the one cause that all ranks name.
 
+mod points;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
+use tutti_topo::Rank;
 use tutti_topo::fabric::Fabric;
 use tutti_topo::plan::{self, Plan, Request};
 use tutti_topo::schedule::Collective;
@@ -18,6 +21,7 @@ use crate::error::{Cause, Error, ErrorKind, Member};
 use crate::executor::{Fault, Group};
 use crate::fold::Kernel;
 use crate::fused;
+use crate::point_operation::Streams;
 use crate::program::Program;
 use crate::request::Job;
 use crate::running::Running;
@@ -25,6 +29,7 @@ use crate::stage::Buffers;
 use crate::start::Acquaintance;
 use crate::wait::{self, Interrupt, Patience};
 use crate::work::Lent;
+use points::PointRun;
 
 /// What an engine is made of. The monitor is dropped first: it says good-bye before the
 /// transport closes.
@@ -47,8 +52,9 @@ pub(crate) struct Engine {
     programs: HashMap<(Collective, u32), Arc<Program>>,
     /// How many operations have been started.
     sequence: u64,
+    streams: Streams,
     /// Operations not yet done, in order; only the first is under way.
-    queue: VecDeque<Queued>,
+    queue: VecDeque<Entry>,
     next_id: u64,
     finished: HashMap<u64, Result<Box<dyn Lent>, Error>>,
     /// Works that were dropped before they were done.
@@ -61,6 +67,13 @@ struct Planned {
     digest: u32,
     /// None for a fused operation.
     program: Option<Arc<Program>>,
+}
+
+/// What moves at one time.
+enum Entry {
+    Collective(Box<Queued>),
+    /// Sends and receives started one after another.
+    Points(PointRun),
 }
 
 struct Queued {
@@ -80,6 +93,7 @@ const ASSUMED_BLOCK: u64 = 1 << 20;
 impl Engine {
     pub(crate) fn new(parts: Parts, config: Config) -> Self {
         Engine {
+            streams: Streams::new(parts.group.size()),
             parts,
             config,
             plans: HashMap::new(),
@@ -113,7 +127,8 @@ impl Engine {
         self.planned(&job.call)?;
         let id = self.next_id;
         self.next_id += 1;
-        self.queue.push_back(Queued { id, job, running: None, buffer });
+        let queued = Queued { id, job, running: None, buffer };
+        self.queue.push_back(Entry::Collective(Box::new(queued)));
         Ok(id)
     }
 
@@ -135,27 +150,41 @@ impl Engine {
 
     /// Nobody will ask for the result of `id`.
     pub(crate) fn forget(&mut self, id: u64) {
-        if self.finished.remove(&id).is_none() && self.queue.iter().any(|queued| queued.id == id) {
+        let holds = |entry: &Entry| match entry {
+            Entry::Collective(queued) => queued.id == id,
+            Entry::Points(run) => run.holds(id),
+        };
+        if self.finished.remove(&id).is_none() && self.queue.iter().any(holds) {
             self.forgotten.insert(id);
         }
     }
 
     /// Runs the first of the queue until it is over or `until` has passed; says whether it is over.
+    /// Of a run of points, the first that is over counts.
     fn step(&mut self, until: Option<Instant>) -> bool {
-        let Some(mut first) = self.queue.pop_front() else { return false };
+        let mut first = match self.queue.pop_front() {
+            None => return false,
+            Some(Entry::Points(run)) => return self.step_points(run, until),
+            Some(Entry::Collective(first)) => first,
+        };
         let ended = self.advance(&mut first, until);
         let result = match ended {
             Ok(false) => {
-                self.queue.push_front(first);
+                self.queue.push_front(Entry::Collective(first));
                 return false;
             }
             Ok(true) => Ok(first.buffer),
             Err(error) => Err(error),
         };
-        if !self.forgotten.remove(&first.id) {
-            self.finished.insert(first.id, result);
-        }
+        self.keep(first.id, result);
         true
+    }
+
+    /// Keeps the result of an operation for the work that will ask for it.
+    fn keep(&mut self, id: u64, result: Result<Box<dyn Lent>, Error>) {
+        if !self.forgotten.remove(&id) {
+            self.finished.insert(id, result);
+        }
     }
 
     fn advance(&mut self, queued: &mut Queued, until: Option<Instant>) -> Result<bool, Error> {
@@ -211,36 +240,27 @@ impl Engine {
     ) -> Result<bool, Arc<Cause>> {
         loop {
             let Parts { transport, group, monitor, patience, .. } = &mut self.parts;
-            match running.progress(buffers, group, &mut **transport) {
-                Err(fault) => return Err(self.judge(running, fault)),
+            let moved = match running.progress(buffers, group, &mut **transport) {
+                Err(fault) => return Err(self.judge(&running.print, fault)),
                 Ok(_) if running.is_done() => {
                     running.finish(buffers);
                     return Ok(true);
                 }
-                Ok(true) => {
-                    running.idle.reset();
-                    if let Some(cause) = wait::ended(monitor.as_ref()) {
-                        return Err(cause);
-                    }
-                }
-                Ok(false) => {
-                    let rested = match running.idle.check(patience, monitor.as_ref()) {
-                        Ok(_) if until.is_some_and(|until| until <= Instant::now()) => {
-                            return Ok(false);
-                        }
-                        Ok(idle) => running.idle.rest(idle, patience, &mut **transport),
-                        Err(interrupt) => Err(interrupt),
-                    };
-                    if let Err(interrupt) = rested {
-                        return Err(self.interrupted(running, interrupt));
-                    }
+                Ok(moved) => moved,
+            };
+            let idle = &mut running.idle;
+            match idle.pause(moved, until, patience, monitor.as_ref(), &mut **transport) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(interrupt) => {
+                    return Err(self.interrupted(&running.print, running.waits_for(), interrupt));
                 }
             }
         }
     }
 
     /// The cause of a fault: the hub's, where there is one.
-    fn judge(&self, running: &Running, fault: Fault) -> Arc<Cause> {
+    fn judge(&self, print: &Fingerprint, fault: Fault) -> Arc<Cause> {
         let me = self.member(self.parts.group.me.0);
         let (trouble, fallback) = match fault {
             Fault::Mismatch { rank, theirs } => (
@@ -249,7 +269,7 @@ impl Engine {
                     odd: self.member(rank.0),
                     odd_call: theirs.map_or("another operation".into(), |print| print.to_string()),
                     other: me,
-                    other_call: running.print.to_string(),
+                    other_call: print.to_string(),
                 },
             ),
             Fault::Transport {
@@ -266,7 +286,12 @@ impl Engine {
         self.report(trouble, fallback)
     }
 
-    fn interrupted(&self, running: &Running, interrupt: Interrupt) -> Arc<Cause> {
+    fn interrupted(
+        &self,
+        print: &Fingerprint,
+        waits_for: Option<Rank>,
+        interrupt: Interrupt,
+    ) -> Arc<Cause> {
         let me = self.member(self.parts.group.me.0);
         match interrupt {
             Interrupt::Verdict(cause) => cause,
@@ -278,10 +303,10 @@ impl Engine {
                 )
             }
             Interrupt::Deadline => {
-                let (after, waits_for) = (self.parts.patience.deadline, running.waits_for());
+                let after = self.parts.patience.deadline;
                 let cause = Cause::Deadline {
                     member: me,
-                    operation: running.print.to_string(),
+                    operation: print.to_string(),
                     after,
                     waits_for: waits_for.map(|rank| self.member(rank.0)),
                     others: Vec::new(),
@@ -315,7 +340,7 @@ impl Engine {
     }
 
     /// A communicator that has failed does nothing more.
-    fn check_usable(&mut self, call: &Call) -> Result<(), Error> {
+    fn check_usable(&mut self, call: &impl std::fmt::Display) -> Result<(), Error> {
         if self.failed.is_none() {
             self.failed = wait::ended(self.parts.monitor.as_ref());
         }

@@ -105,7 +105,8 @@ pub enum Cause {
         after: Duration,
         /// The rank it waited for, if it was one.
         waits_for: Option<Member>,
-        /// What every rank was doing, a line each.
+        /// What every rank was doing, a line each; then who waits for whom, if ranks wait for each
+        /// other in sends and receives.
         others: Vec<String>,
     },
     /// A rank called abort.
@@ -164,7 +165,7 @@ impl fmt::Display for Cause {
             ),
             Cause::Mismatch { odd, odd_call, other, other_call } => write!(
                 f,
-                "{odd} calls {odd_call}, where {other} calls {other_call}; all ranks must make the same calls in the same order"
+                "{odd} calls {odd_call}, where {other} calls {other_call}; all ranks must make the same calls in the same order, and a send and its receive agree in count, type and tag"
             ),
             Cause::Deadline { member, operation, after, waits_for, others } => {
                 write!(f, "nothing moved for {after:?} on {member} in {operation}")?;

@@ -29,7 +29,7 @@ impl Group {
         self.peers.len() as u32
     }
 
-    fn peer(&self, rank: Rank) -> Peer {
+    pub(crate) fn peer(&self, rank: Rank) -> Peer {
         self.peers[rank.index()]
     }
 }
@@ -255,12 +255,8 @@ impl Operation {
             let sent = if bytes.is_empty() { 0 } else { transport.send(peer, bytes)? };
             return Ok(current.is_some_and(|step| self.advance(lane, step, sent)));
         }
-        let mut joined = [0; Fingerprint::LEN + FIRST_BYTES];
         let rest = &self.lanes[lane].fingerprint.as_bytes()[header..];
-        let taken = bytes.len().min(FIRST_BYTES);
-        joined[..rest.len()].copy_from_slice(rest);
-        joined[rest.len()..rest.len() + taken].copy_from_slice(&bytes[..taken]);
-        let sent = transport.send(peer, &joined[..rest.len() + taken])?;
+        let sent = send_joined(rest, bytes, peer, transport)?;
         let of_header = sent.min(rest.len());
         self.lanes[lane].header += of_header;
         if let Some(step) = current {
@@ -393,6 +389,21 @@ impl Operation {
 
 /// How many payload bytes share the first message with the fingerprint.
 const FIRST_BYTES: usize = 992;
+
+/// Sends what is left of a fingerprint together with the first bytes that follow it; returns how
+/// many bytes went, those of the fingerprint first.
+pub(crate) fn send_joined(
+    header: &[u8],
+    bytes: &[u8],
+    peer: Peer,
+    transport: &mut dyn Transport,
+) -> Result<usize, tutti_transport::Error> {
+    let mut joined = [0; Fingerprint::LEN + FIRST_BYTES];
+    let first = bytes.len().min(FIRST_BYTES);
+    joined[..header.len()].copy_from_slice(header);
+    joined[header.len()..header.len() + first].copy_from_slice(&bytes[..first]);
+    transport.send(peer, &joined[..header.len() + first])
+}
 
 fn vector_mut<'a>(part: Part, data: &'a mut [u8], scratch: &'a mut [u8]) -> &'a mut [u8] {
     match part.vector {

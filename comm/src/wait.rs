@@ -65,8 +65,34 @@ pub(crate) struct Idle {
 
 impl Idle {
     /// Something moved.
-    pub(crate) fn reset(&mut self) {
+    fn reset(&mut self) {
         *self = Idle { stall_told: self.stall_told, ..Idle::default() };
+    }
+
+    /// To be called after each poll: takes note that something moved, or rests before the next one.
+    /// Says whether there is to be a next one: not when `until` has passed.
+    ///
+    /// # Errors
+    ///
+    /// When the wait is over: by a verdict, the deadline, or a system that refuses to sleep.
+    pub(crate) fn pause(
+        &mut self,
+        moved: bool,
+        until: Option<Instant>,
+        patience: &Patience,
+        monitor: Option<&Monitor>,
+        transport: &mut dyn Transport,
+    ) -> Result<bool, Interrupt> {
+        if moved {
+            self.reset();
+            return ended(monitor).map_or(Ok(true), |cause| Err(Interrupt::Verdict(cause)));
+        }
+        let idle = self.check(patience, monitor)?;
+        if until.is_some_and(|until| until <= Instant::now()) {
+            return Ok(false);
+        }
+        self.rest(idle, patience, transport)?;
+        Ok(true)
     }
 
     /// To be called after each poll that moved nothing; returns for how long that has lasted. Time in
@@ -75,7 +101,7 @@ impl Idle {
     /// # Errors
     ///
     /// When the wait is over: by a verdict or by the deadline.
-    pub(crate) fn check(
+    fn check(
         &mut self,
         patience: &Patience,
         monitor: Option<&Monitor>,
@@ -108,7 +134,7 @@ impl Idle {
     /// # Errors
     ///
     /// If the system refuses to sleep.
-    pub(crate) fn rest(
+    fn rest(
         &mut self,
         idle: Duration,
         patience: &Patience,

@@ -50,6 +50,19 @@ struct Seat {
     left: bool,
 }
 
+impl Seat {
+    /// The collective that the rank has entered last, unless it has entered a send or receive since.
+    fn collective(&self) -> Option<Fingerprint> {
+        self.record.print().filter(|print| print.message().is_none())
+    }
+
+    /// The rank that this one waits for in a send or receive.
+    fn waits_for(&self) -> Option<u32> {
+        let message = self.record.print().filter(|_| self.record.inside)?.message()?;
+        message.end.peer().map(|rank| rank.0)
+    }
+}
+
 /// A query to all members under way.
 struct Inquiry {
     since: Instant,
@@ -204,7 +217,11 @@ impl Session {
                 self.tick(now);
             }
             Trouble::Mismatch { peer, theirs } if peer < self.size() => {
-                self.seat(peer).seen = theirs.map(Fingerprint::from_words);
+                let theirs = theirs.map(Fingerprint::from_words);
+                if let Some(cause) = self.message_mismatch(rank, peer, theirs) {
+                    return self.judge(cause);
+                }
+                self.seat(peer).seen = theirs;
                 self.query(None, now);
             }
             Trouble::Deadline { after, waits_for } => {
@@ -245,10 +262,22 @@ impl Session {
         self.tick(now);
     }
 
+    /// A mismatch in which a message takes part concerns two ranks only: nobody else is asked.
+    fn message_mismatch(&self, rank: u32, peer: u32, theirs: Option<Fingerprint>) -> Option<Cause> {
+        let ours = self.members[rank as usize].as_ref()?.record.print()?;
+        let theirs = theirs.filter(|theirs| ours.message().or(theirs.message()).is_some())?;
+        Some(Cause::Mismatch {
+            odd: self.member(peer),
+            odd_call: theirs.to_string(),
+            other: self.member(rank),
+            other_call: ours.to_string(),
+        })
+    }
+
     /// The ranks that have not come to `sequence` yet: who is the odd one is seen when all have.
     fn behind(&self, sequence: u64) -> Vec<u32> {
         let behind =
-            |seat: &Seat| seat.record.print().is_none_or(|print| print.sequence() < sequence);
+            |seat: &Seat| seat.collective().is_none_or(|print| print.sequence() < sequence);
         let members = (0..self.size()).zip(self.members.iter().flatten());
         members.filter(|(_, seat)| !seat.left && behind(seat)).map(|(rank, _)| rank).collect()
     }
@@ -272,7 +301,8 @@ impl Session {
         if let Some((_, cause)) = self.mismatch() {
             self.judge(cause);
         } else if let Some((rank, after, waits_for)) = inquiry.deadline {
-            let others = (0..self.size()).map(|rank| self.describe(rank)).collect();
+            let lines = (0..self.size()).map(|rank| self.describe(rank));
+            let others = lines.chain(self.circle(rank)).collect();
             let (operation, waits_for) = match self.exchanges(rank) {
                 Some(call) => (call.into(), self.exchange.parts.iter().position(Option::is_none)),
                 None => {
@@ -293,11 +323,8 @@ impl Session {
         let evidence: Vec<(u32, Fingerprint)> = (0..self.size())
             .flat_map(|rank| {
                 let seat = self.members[rank as usize].as_ref();
-                let prints = seat
-                    .map(|seat| [seat.record.print(), seat.seen])
-                    .into_iter()
-                    .flatten()
-                    .flatten();
+                let prints =
+                    seat.map(|seat| [seat.collective(), seat.seen]).into_iter().flatten().flatten();
                 prints.map(move |print| (rank, print)).collect::<Vec<_>>()
             })
             .collect();
@@ -349,6 +376,24 @@ impl Session {
             }
         };
         format!("{} {state}", self.member(rank))
+    }
+
+    /// Ranks from `rank` on that wait for each other in sends and receives, if they do, in a line.
+    fn circle(&self, rank: u32) -> Option<String> {
+        let mut ranks = vec![rank];
+        loop {
+            let last = ranks[ranks.len() - 1];
+            let next = self.members.get(last as usize)?.as_ref()?.waits_for()?;
+            let first = ranks.iter().position(|&rank| rank == next);
+            ranks.push(next);
+            if let Some(first) = first {
+                let others = ranks[first + 1..].iter().map(|rank| format!("rank {rank}"));
+                return Some(format!(
+                    "rank {next} waits for {}: none of them can go on; put sends and receives that need each other in one batch",
+                    others.collect::<Vec<_>>().join(", which waits for ")
+                ));
+            }
+        }
     }
 
     /// Gives the verdict, once.
@@ -415,6 +460,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{End, Message};
     use crate::{Call, DataType, Reduction};
     use tutti_topo::Rank;
     use tutti_topo::schedule::Collective;
@@ -562,6 +608,60 @@ mod tests {
         assert_eq!((member.rank, waits_for.as_ref().map(|m| m.rank)), (0, Some(2)));
         assert!(
             others[2].contains("does not answer") && others[1].contains("is alive"),
+            "{others:?}"
+        );
+    }
+
+    fn message(end: End) -> Record {
+        let message = Message { end, tag: 0, data_type: DataType::F32, count: 8 };
+        Record { print: Some(Fingerprint::of_message(&message, 5).words()), inside: true }
+    }
+
+    #[test]
+    fn ranks_in_a_message_are_not_compared_with_those_in_a_collective() {
+        let now = Instant::now();
+        let mut session = session(3);
+        session.hear(0, ToHub::Stall(message(End::To(Rank(1)))), now);
+        session.hear(0, ToHub::Record(message(End::To(Rank(1)))), now);
+        session.hear(1, ToHub::Record(message(End::From(Rank(2)))), now);
+        session.hear(2, ToHub::Record(record(Collective::AllReduce, 5)), now);
+        assert_eq!(verdicts(&mut session), []);
+    }
+
+    #[test]
+    fn a_mismatch_of_a_message_names_its_two_ends_at_once() {
+        let now = Instant::now();
+        for ours in [message(End::From(Rank(2))), record(Collective::AllReduce, 5)] {
+            let mut session = session(3);
+            let theirs = message(End::To(Rank(1))).print;
+            let trouble = Trouble::Mismatch { peer: 2, theirs };
+            session.hear(1, ToHub::Trouble { record: ours, trouble }, now);
+            let told = verdicts(&mut session);
+            let Cause::Mismatch { odd, odd_call, other, other_call } = &told[0].1 else {
+                panic!("{told:?}")
+            };
+            assert_eq!((odd.rank, other.rank), (2, 1));
+            assert!(odd_call.starts_with("send of 8 fp32 to rank 1"), "{odd_call}");
+            assert_eq!(*other_call, ours.print().unwrap().to_string());
+        }
+    }
+
+    #[test]
+    fn a_deadline_says_who_waits_for_whom_in_a_circle() {
+        let now = Instant::now();
+        let mut session = session(4);
+        let records = [1, 2, 1].map(|to| message(End::To(Rank(to))));
+        let trouble = Trouble::Deadline { after: Duration::from_secs(3), waits_for: Some(1) };
+        session.hear(0, ToHub::Trouble { record: records[0], trouble }, now);
+        for (record, rank) in records.into_iter().zip(0..) {
+            session.hear(rank, ToHub::Record(record), now);
+        }
+        session.hear(3, ToHub::Record(record(Collective::Barrier, 5)), now);
+        let told = verdicts(&mut session);
+        let Cause::Deadline { others, .. } = &told[0].1 else { panic!("{told:?}") };
+        assert_eq!(others.len(), 5);
+        assert!(
+            others[4].starts_with("rank 1 waits for rank 2, which waits for rank 1: "),
             "{others:?}"
         );
     }
