@@ -175,6 +175,9 @@ const RECV: u8 = 129;
 const RECV_ANY: u8 = 130;
 
 impl Fingerprint {
+    /// The sequence of a message that has no place among those of its pair of ranks yet.
+    pub(crate) const UNNUMBERED: u64 = u64::MAX;
+
     /// A message's, `sequence` counting those from its sender to its receiver.
     pub(crate) fn of_message(message: &Message, sequence: u64) -> Self {
         let (collective, peer) = match message.end {
@@ -212,7 +215,7 @@ impl Fingerprint {
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.message() {
-            Some(message) if message.end == End::FromAny => return write!(f, "{message}"),
+            Some(message) if self.sequence == Self::UNNUMBERED => return write!(f, "{message}"),
             Some(message) => return write!(f, "{message} (message {})", self.sequence),
             None => {}
         }

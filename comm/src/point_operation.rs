@@ -18,8 +18,6 @@ use crate::message::{End, Message};
 pub(crate) struct Transfer {
     message: Message,
     print: Fingerprint,
-    /// It has its place in the order of messages, which `print` shows.
-    begun: bool,
     /// How many bytes of the fingerprint have passed.
     header: usize,
     /// How many bytes of the message have passed, and how many there are.
@@ -77,9 +75,9 @@ struct Stream {
 
 impl Transfer {
     pub(crate) fn new(message: Message) -> Transfer {
-        let print = Fingerprint::of_message(&message, 0);
+        let print = Fingerprint::of_message(&message, Fingerprint::UNNUMBERED);
         let len = message.count as usize * message.data_type.size();
-        Transfer { message, print, begun: false, header: 0, done: 0, len, source: None }
+        Transfer { message, print, header: 0, done: 0, len, source: None }
     }
 
     /// Tells `source` from which rank the message came.
@@ -99,10 +97,14 @@ impl Transfer {
         self.message.end
     }
 
+    /// Whether it has its place in the order of messages, which its fingerprint shows.
+    fn has_begun(&self) -> bool {
+        self.print.sequence() != Fingerprint::UNNUMBERED
+    }
+
     /// Takes its place in the order of messages.
     fn begin(&mut self, stream: &mut Stream) {
-        if !self.begun {
-            self.begun = true;
+        if !self.has_begun() {
             self.print = Fingerprint::of_message(&self.message, stream.messages);
             stream.messages += 1;
         }
@@ -210,7 +212,7 @@ impl Streams {
             }
             let stepped = match bytes {
                 Bytes::Out(bytes) => self.send(transfer, bytes, group, transport),
-                Bytes::In(_) if unclear && !transfer.begun => continue,
+                Bytes::In(_) if unclear && !transfer.has_begun() => continue,
                 Bytes::In(bytes) => self.receive(transfer, bytes, group, transport),
             };
             moved |= stepped.map_err(|fault| (index, fault))?;

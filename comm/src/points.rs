@@ -36,7 +36,7 @@ impl Communicator {
     /// use tutti::{Communicator, Config, Envelope, Rank};
     ///
     /// let comm = Communicator::from_env(Config::default())?;
-    /// let mut token = [0_u64; 4];
+    /// let mut token = [0_f32; 4];
     /// match comm.rank() {
     ///     Rank(0) if comm.size() > 1 => comm.send(&token, Envelope { peer: Rank(1), tag: 9 })?,
     ///     Rank(1) => comm.recv(&mut token, Envelope { peer: Rank(0), tag: 9 })?,
