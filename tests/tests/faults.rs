@@ -214,13 +214,23 @@ fn a_rank_that_leaves_early_is_named() {
 
 #[test]
 fn a_killed_rank_is_named_by_all_others_and_leaves_nothing() {
+    kill_rank_two(&["reduce-forever", "64"], "all_reduce of");
+}
+
+#[test]
+fn a_rank_killed_before_it_sends_is_named_by_all_who_wait_for_it() {
+    kill_rank_two(&["receive-forever"], "recv of 1000 fp32 from rank 2 with tag 0 (message 1)");
+}
+
+/// Four ranks do what `args` say; when rank 2 is killed the others name it, and their operation.
+fn kill_rank_two(args: &[&str], operation: &str) {
     let before = shared_memory_files();
     for transport in ["shm", "tcp", "mixed"] {
         let set = |rank: u32| match transport {
             "mixed" => vec![("TUTTI_HOST_ID", format!("host {}", rank % 2))],
             other => vec![("TUTTI_TRANSPORT", other.to_string())],
         };
-        let mut processes = Processes::start(RANK, 4, &["reduce-forever", "64"], set);
+        let mut processes = Processes::start(RANK, 4, args, set);
         let mut lines: Vec<_> = (0..4).map(|rank| processes.lines(rank)).collect();
         for lines in &mut lines {
             assert!(lines.next().unwrap().unwrap().starts_with("ready"));
@@ -231,7 +241,8 @@ fn a_killed_rank_is_named_by_all_others_and_leaves_nothing() {
         for said in &said {
             let named =
                 format!("the process of rank 2 (host {}, pid {pid}) has ended", ranks::host());
-            assert!(said.starts_with("failed: #") && said.contains(&named), "{transport}: {said}");
+            assert!(said.starts_with("failed: ") && said.contains(&named), "{transport}: {said}");
+            assert!(said.contains(operation), "{transport}: {said}");
         }
         for rank in [0, 1, 3] {
             assert_eq!(processes.exit_code(rank), Some(3));

@@ -1,6 +1,7 @@
 //! One rank of a many-process test: does what its first argument says and prints one line.
 //!
 //! `rank reduce-forever MIB`: all_reduces of that size until one fails.
+//! `rank receive-forever`: rank 2 sends a message to each other rank, then all wait for another.
 //! `rank mismatch KIND`: one all_reduce, except that rank 2 does what KIND says.
 //! `rank grid LOST`: of six ranks, two rows of three, all reduce in their row and column until those
 //! with rank LOST in them fail; the others go on.
@@ -17,12 +18,13 @@ fn main() -> anyhow::Result<()> {
     let comm = Communicator::from_env(Config::from_env()?)?;
     let outcome = match args.first().map(String::as_str) {
         Some("reduce-forever") => forever(&comm, args[1].parse()?),
+        Some("receive-forever") => receive(&comm),
         Some("mismatch") => mismatch(&comm, &args[1]),
         Some("grid") => return grid(&comm, args[1].parse()?),
         Some("once") => once(&comm),
-        _ => {
-            anyhow::bail!("what is to be done? reduce-forever MIB, mismatch KIND, grid LOST, once")
-        }
+        _ => anyhow::bail!(
+            "what is to be done? reduce-forever MIB, receive-forever, mismatch KIND, grid LOST, once"
+        ),
     };
     match outcome {
         Ok(()) => println!("ok"),
@@ -43,6 +45,23 @@ fn forever(comm: &Communicator, mib: usize) -> anyhow::Result<()> {
     loop {
         comm.all_reduce(&mut data, Reduction::Max)?;
     }
+}
+
+fn receive(comm: &Communicator) -> anyhow::Result<()> {
+    let sender = Rank(2);
+    let mut data = vec![0.0_f32; 1000];
+    let from = if comm.rank() == sender {
+        for other in (0..comm.size()).map(Rank).filter(|&other| other != sender) {
+            comm.send(&data, other)?;
+        }
+        Rank(0)
+    } else {
+        comm.recv(&mut data, sender)?;
+        sender
+    };
+    println!("ready {}", std::process::id());
+    std::io::stdout().flush()?;
+    Ok(comm.recv(&mut data, from)?)
 }
 
 fn mismatch(comm: &Communicator, kind: &str) -> anyhow::Result<()> {
