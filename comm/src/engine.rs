@@ -1,6 +1,7 @@
 //! What a communicator does under its lock: plans calls, runs them in order, and turns what goes
 //! wrong into the one cause that all ranks name.
 
+mod monitored;
 mod points;
 
 use std::collections::{HashMap, HashSet, VecDeque};

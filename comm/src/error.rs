@@ -64,10 +64,26 @@ pub enum ErrorKind {
         /// What the system said.
         error: std::io::Error,
     },
+    /// Not all ranks came to a monitored barrier in time. The communicator is as before.
+    #[error("{}", missing(.members, .after))]
+    Missing {
+        /// The ranks that had not come, lowest first.
+        members: Vec<Member>,
+        /// How long the first rank to give up had waited.
+        after: Duration,
+    },
     /// The communicator has failed; all its ranks are told the same cause. It cannot be used any
     /// more: drop it, and make a new one from ranks that still live.
     #[error("{0}")]
     Failed(Arc<Cause>),
+}
+
+fn missing(members: &[Member], after: &Duration) -> String {
+    let members: Vec<_> = members.iter().map(Member::to_string).collect();
+    format!(
+        "not all ranks had called it after {after:?}; look at what these do: {}",
+        members.join(", ")
+    )
 }
 
 /// What ended a communicator. One is chosen by the hub and told to every rank.
@@ -200,9 +216,13 @@ impl Error {
         Error::new(None, ErrorKind::System { what: what.into(), error: error.into() })
     }
 
-    /// The rank that the error holds responsible, if it is one.
+    /// The rank that the error holds responsible, if it is one; the lowest of several that are missing.
     pub fn culprit(&self) -> Option<Rank> {
-        let ErrorKind::Failed(cause) = &self.kind else { return None };
+        let cause = match &self.kind {
+            ErrorKind::Failed(cause) => cause,
+            ErrorKind::Missing { members, .. } => return Some(Rank(members.first()?.rank)),
+            _ => return None,
+        };
         let member = match &**cause {
             Cause::Died { member } | Cause::Left { member } | Cause::Aborted { member } => member,
             Cause::Mismatch { odd, .. } => odd,

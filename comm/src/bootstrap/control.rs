@@ -123,6 +123,9 @@ impl Wire {
             FromHub::Query => self.say(group, &ToHub::Record(state.record.read())),
             FromHub::Verdict(cause) => state.conclude(cause),
             FromHub::Exchanged { round, blobs } => state.exchanged(round, blobs),
+            FromHub::Barrier { round, missing, after } => {
+                state.barrier_over(round, missing, after);
+            }
             FromHub::Waiting { .. } | FromHub::Refused(_) | FromHub::Welcome { .. } => {}
         }
     }

@@ -1,5 +1,6 @@
 //! How ranks find each other: the rendezvous, and the line to the hub that stays.
 
+mod barriers;
 mod control;
 mod env;
 mod hub;

@@ -21,6 +21,8 @@ pub(crate) struct Monitor {
     group: GroupId,
     state: Arc<State>,
     round: u64,
+    /// How many monitored barriers this rank has come to.
+    barriers: u64,
 }
 
 /// What a communicator tells the hub and hears from it.
@@ -36,6 +38,8 @@ pub(super) struct State {
 #[derive(Default)]
 struct Heard {
     exchanged: Option<(u64, Vec<Vec<u8>>)>,
+    /// The round, who was missing, and after how long.
+    barrier: Option<(u64, Vec<u32>, Duration)>,
     verdict: bool,
 }
 
@@ -49,7 +53,7 @@ impl Monitor {
     pub(crate) fn start(line: TcpStream, inbox: Inbox) -> io::Result<Monitor> {
         let state = Arc::new(State::default());
         let control = Control::start(line, inbox, (WHOLE, Arc::clone(&state)))?;
-        Ok(Monitor { control: Arc::new(control), group: WHOLE, state, round: 0 })
+        Ok(Monitor { control: Arc::new(control), group: WHOLE, state, round: 0, barriers: 0 })
     }
 
     /// A communicator of some of the ranks, given by their ranks among all, on the same line. Every
@@ -59,7 +63,7 @@ impl Monitor {
         let wire = self.control.wire();
         wire.enter(group, Arc::clone(&state));
         wire.say(group, &ToHub::Open { ranks });
-        Monitor { control: Arc::clone(&self.control), group, state, round: 0 }
+        Monitor { control: Arc::clone(&self.control), group, state, round: 0, barriers: 0 }
     }
 
     pub(crate) fn record(&self) -> &RecordCell {
@@ -112,24 +116,28 @@ impl Monitor {
         let round = self.round;
         self.round += 1;
         self.say(&ToHub::Exchange { round, call: call.into(), blob: blob.to_vec() });
-        let until = Instant::now() + limit;
-        let mut heard = self.state.heard();
-        loop {
-            if heard.exchanged.as_ref().is_some_and(|(done, _)| *done == round)
-                && let Some((_, blobs)) = heard.exchanged.take()
-            {
-                return Ok(blobs);
-            }
-            if heard.verdict {
-                return Err(self.verdict());
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(None);
-            }
-            let wait = self.state.news.wait_timeout(heard, left);
-            heard = wait.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
-        }
+        self.state.wait(limit, |heard| {
+            heard.exchanged.take_if(|(done, _)| *done == round).map(|(_, blobs)| blobs)
+        })
+    }
+
+    /// Waits in a monitored barrier until all ranks have come, or for `limit`; returns which ranks
+    /// had not come, and after how long.
+    ///
+    /// # Errors
+    ///
+    /// The verdict, if one comes; `None` if the hub does not answer.
+    pub(crate) fn barrier(
+        &mut self,
+        limit: Duration,
+    ) -> Result<(Vec<u32>, Duration), Option<Arc<Cause>>> {
+        let round = self.barriers;
+        self.barriers += 1;
+        self.say(&ToHub::Barrier { round, limit });
+        self.state.wait(limit.saturating_add(VERDICT_TIME), |heard| {
+            let over = heard.barrier.take_if(|(over, ..)| *over == round);
+            over.map(|(_, missing, after)| (missing, after))
+        })
     }
 
     fn say(&self, message: &ToHub) {
@@ -158,11 +166,45 @@ impl AbortHandle {
 }
 
 impl State {
+    /// Waits until `take` finds what it looks for in what the hub has said.
+    ///
+    /// # Errors
+    ///
+    /// The verdict, if one comes; `None` if `limit` passes.
+    fn wait<T>(
+        &self,
+        limit: Duration,
+        mut take: impl FnMut(&mut Heard) -> Option<T>,
+    ) -> Result<T, Option<Arc<Cause>>> {
+        let until = Instant::now().checked_add(limit);
+        let mut heard = self.heard();
+        loop {
+            if let Some(found) = take(&mut heard) {
+                return Ok(found);
+            }
+            if heard.verdict {
+                return Err(self.verdict.get().cloned());
+            }
+            let left = until
+                .map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Err(None);
+            }
+            let wait = self.news.wait_timeout(heard, left);
+            heard = wait.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+    }
+
     /// The first cause stands.
     pub(super) fn conclude(&self, cause: Cause) {
         _ = self.verdict.set(Arc::new(cause));
         self.broken.store(true, Ordering::Release);
         self.heard().verdict = true;
+        self.news.notify_all();
+    }
+
+    pub(super) fn barrier_over(&self, round: u64, missing: Vec<u32>, after: Duration) {
+        self.heard().barrier = Some((round, missing, after));
         self.news.notify_all();
     }
 

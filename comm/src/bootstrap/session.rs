@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::barriers::Barriers;
 use super::wire::{FromHub, Record, Report, ToHub, Trouble};
 use crate::call::Fingerprint;
 use crate::error::{Cause, Member};
@@ -24,6 +25,7 @@ pub(super) struct Session {
     members: Vec<Option<Seat>>,
     verdict: Option<Cause>,
     exchange: Exchange,
+    barriers: Barriers,
     inquiry: Option<Inquiry>,
     last_query: Option<Instant>,
     /// A stall was reported while no query could be sent.
@@ -79,6 +81,7 @@ impl Session {
             members: (0..size).map(|_| None).collect(),
             verdict: None,
             exchange: Exchange { round: 0, parts: vec![None; size as usize] },
+            barriers: Barriers::default(),
             inquiry: None,
             last_query: None,
             query_wanted: false,
@@ -154,6 +157,10 @@ impl Session {
                 self.trouble(rank, trouble, now);
             }
             ToHub::Exchange { round, call, blob } => self.exchange(rank, round, call, blob),
+            ToHub::Barrier { round, limit } => {
+                let size = self.size();
+                self.out.extend(self.barriers.come(round, (rank, size), limit, now));
+            }
             ToHub::Leave => {
                 self.seat(rank).left = true;
                 self.check_exchange();
@@ -181,10 +188,11 @@ impl Session {
         let query =
             self.query_wanted.then(|| self.last_query.map(|last| last + QUERY_PAUSE)).flatten();
         let pending = self.pending.iter().map(|(at, _)| *at);
-        pending.chain(inquiry).chain(query).min()
+        pending.chain(inquiry).chain(query).chain(self.barriers.next_tick()).min()
     }
 
     pub(super) fn tick(&mut self, now: Instant) {
+        self.out.extend(self.barriers.tick(now));
         if let Some(due) = self.pending.iter().position(|(at, _)| *at <= now) {
             let (_, cause) = self.pending.swap_remove(due);
             self.judge(cause);

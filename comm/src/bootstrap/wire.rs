@@ -92,6 +92,11 @@ pub(crate) enum ToHub {
         call: String,
         blob: Vec<u8>,
     },
+    /// This rank has come to a monitored barrier, its `round`-th, and waits for `limit`.
+    Barrier {
+        round: u64,
+        limit: std::time::Duration,
+    },
     Leave,
 }
 
@@ -113,6 +118,12 @@ pub(crate) enum FromHub {
     Exchanged {
         round: u64,
         blobs: Vec<Vec<u8>>,
+    },
+    /// A monitored barrier is over: all have come, or these had not after so long.
+    Barrier {
+        round: u64,
+        missing: Vec<u32>,
+        after: std::time::Duration,
     },
     /// The communicator has failed, for this cause, on all ranks.
     Verdict(Cause),
