@@ -192,9 +192,7 @@ impl Fingerprint {
             root: peer.into(),
             collective,
             data_type: message.data_type.code(),
-            reduction: 0,
-            reserved: 0,
-            counts: 0.into(),
+            ..Self::from_words([0; 4])
         }
     }
 

@@ -207,6 +207,27 @@ fn a_pair_talks_while_others_do_nothing() {
 }
 
 #[test]
+fn a_message_outlives_its_sender() {
+    let gone = std::sync::Barrier::new(2);
+    over_all(2, NEVER, |comm| {
+        comm.barrier().unwrap();
+        let mut data = [7_i32; 100];
+        if comm.rank() == Rank(1) {
+            comm.send(&data, Rank(0)).unwrap();
+            drop(comm);
+            gone.wait();
+        } else {
+            data.fill(0);
+            gone.wait();
+            comm.recv(&mut data, Rank(1)).unwrap();
+            assert_eq!(data, [7; 100]);
+            let found = cause(comm.recv(&mut data, Rank(1)));
+            assert!(matches!(found, Cause::Left { member } if member.rank == 1));
+        }
+    });
+}
+
+#[test]
 fn started_messages_in_opposite_orders_do_not_block() {
     over_all(2, NEVER, |comm| {
         let (me, other) = (comm.rank(), Rank(1 - comm.rank().0));
