@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::thread::available_parallelism;
 
 use anyhow::{Context, Result, ensure};
+use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use tutti::{Config, Rank};
 use tutti_topo::fabric::{Fabric, Inside, RankReport};
@@ -25,11 +26,10 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The collective
-    #[arg(value_parser = ["all_reduce", "broadcast", "barrier"])]
+    #[arg(value_parser = PossibleValuesParser::new(Collective::KINDS.map(Collective::name)))]
     collective: String,
-    /// Bytes of each rank; K, M, G are powers of 1024
+    /// Bytes of one rank's data, of all blocks together if it has blocks; K, M, G are powers of 1024
     #[arg(short, long, value_name = "SIZE", value_parser = size::parse)]
-    #[arg(required_if_eq_any([("collective", "all_reduce"), ("collective", "broadcast")]))]
     bytes: Option<u64>,
     /// Ranks on this machine, or in the fabric file
     #[arg(short = 'p', long, value_name = "N", required_unless_present = "fabric")]
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// The cluster: a file of the format fabric/1
     #[arg(long, value_name = "FILE")]
     fabric: Option<String>,
-    /// Rank that broadcasts
+    /// Root of broadcast, reduce, gather and scatter
     #[arg(short, long, value_name = "RANK", default_value_t = 0)]
     root: u32,
     /// Prints JSON
@@ -46,11 +46,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn plan(args: &Args) -> Result<ExitCode> {
-    let collective = match args.collective.as_str() {
-        "all_reduce" => Collective::AllReduce,
-        "broadcast" => Collective::Broadcast { root: Rank(args.root) },
-        _ => Collective::Barrier,
-    };
+    let kind = Collective::KINDS.into_iter().find(|kind| kind.name() == args.collective);
+    let collective = kind.expect("clap has looked").with_root(Rank(args.root));
+    if args.bytes.is_none() && collective != Collective::Barrier {
+        usage_error("plan", format!("--bytes is missing: {} moves data", args.collective));
+    }
     let fabric = fabric(args)?;
     if args.root >= fabric.ranks() {
         let (root, ranks) = (args.root, fabric.ranks());

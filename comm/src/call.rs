@@ -123,6 +123,14 @@ impl Fingerprint {
         self
     }
 
+    /// Whether the two are the same but for a count that only two ranks have in common.
+    pub(crate) fn differs_in_pair(&self, other: &Self) -> bool {
+        let of_pair = |print: &Self| {
+            print.call().is_some_and(|call| call.collective == Collective::AllToAllV)
+        };
+        self != other && of_pair(self) && self.with_count(0) == other.with_count(0)
+    }
+
     pub(crate) fn sequence(&self) -> u64 {
         self.sequence.get()
     }

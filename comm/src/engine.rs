@@ -242,7 +242,7 @@ impl Engine {
         loop {
             let Parts { transport, group, monitor, patience, .. } = &mut self.parts;
             let moved = match running.progress(buffers, group, &mut **transport) {
-                Err(fault) => return Err(self.judge(&running.print, fault)),
+                Err(fault) => return Err(self.judge(&running.print_between(&fault), fault)),
                 Ok(_) if running.is_done() => {
                     running.finish(buffers);
                     return Ok(true);
@@ -262,6 +262,9 @@ impl Engine {
 
     /// The cause of a fault: the hub's, where there is one.
     fn judge(&self, print: &Fingerprint, fault: Fault) -> Arc<Cause> {
+        if let Some(monitor) = &self.parts.monitor {
+            monitor.record().enter(print);
+        }
         let me = self.member(self.parts.group.me.0);
         let (trouble, fallback) = match fault {
             Fault::Mismatch { rank, theirs } => (

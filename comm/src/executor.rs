@@ -176,6 +176,12 @@ impl Operation {
         open(true).or_else(|| open(false))
     }
 
+    /// What a rank from which this one receives should be in.
+    pub(crate) fn fingerprint_from(&self, rank: Rank) -> Option<Fingerprint> {
+        let lane = self.program.lanes.iter().position(|lane| lane.way == Way::From(rank))?;
+        Some(self.lanes[lane].fingerprint)
+    }
+
     fn finished(&self, lane: usize) -> bool {
         let state = &self.lanes[lane];
         let local = self.program.lanes[lane].way == Way::Local;

@@ -97,6 +97,16 @@ impl Running {
         self.stage.finish(buffers);
     }
 
+    /// What this rank is in, as the rank that the fault is about should know it.
+    pub(crate) fn print_between(&self, fault: &Fault) -> Fingerprint {
+        match (&self.way, fault) {
+            (Way::Steps(operation), Fault::Mismatch { rank, .. }) => {
+                operation.fingerprint_from(*rank).unwrap_or(self.print)
+            }
+            _ => self.print,
+        }
+    }
+
     pub(crate) fn waits_for(&self) -> Option<Rank> {
         match &self.way {
             Way::Steps(operation) => operation.waits_for(),

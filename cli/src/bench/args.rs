@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use tutti::{Config, DataType, Rank, Reduction, TransportChoice};
+use tutti::{Collective, Config, DataType, Rank, Reduction, TransportChoice};
 use tutti_topo::plan::Overrides;
-use tutti_topo::schedule::Collective;
 
 use super::case::Case;
 use super::check::Check;
@@ -22,12 +21,14 @@ Examples:
   tutti bench all_reduce -p 2 -b 1K -e 1G -f 4     2 ranks, 1 KiB to 1 GiB, four times more each row
   tutti bench broadcast -d bf16 -r 3 --json b.json the table here, all figures in b.json
   tutti bench all_reduce --algo ring --transport tcp
+  tutti bench all_gather -p 8 --out-of-place       contribution and result in two buffers
   tutti bench all_reduce --limits                  next to what this machine can do at best
   torchrun --nproc-per-node 4 --no-python tutti bench all_reduce
 
-Each iteration starts at a barrier and counts as long as its slowest rank takes. Sizes are rounded
-down to whole elements. algbw is bytes by median time; busbw is algbw x 2(p-1)/p for all_reduce and
-algbw x 1 for broadcast; GB/s are 10^9 bytes a second. The exit status is 1 if a check fails.";
+Each iteration starts at a barrier and counts as long as its slowest rank takes. A size is that of one
+rank's data (of all blocks together, where there is one for each rank), rounded down to whole elements
+and blocks. algbw is bytes by median time; busbw is algbw x 2(p-1)/p for all_reduce, x 1 for broadcast
+and reduce, x (p-1)/p for the rest; GB/s are 10^9 bytes a second. The exit status is 1 if a check fails.";
 
 /// Measures a collective and checks its results
 #[derive(clap::Args)]
@@ -61,10 +62,10 @@ pub(crate) struct Args {
     /// Type of the elements
     #[arg(short = 'd', long = "type", value_name = "TYPE", default_value = "fp32", value_parser = data_type)]
     data_type: DataType,
-    /// How all_reduce combines them
+    /// How reductions combine them
     #[arg(short = 'o', long = "op", value_name = "OP", default_value = "sum", value_parser = reduction)]
     reduction: Reduction,
-    /// Rank that broadcasts
+    /// Root of broadcast, reduce, gather and scatter
     #[arg(short = 'r', long, value_name = "RANK", default_value_t = 0)]
     root: u32,
     /// Results to check: of no iteration (0), of one more after the timed ones (1), of all (2)
@@ -79,6 +80,9 @@ pub(crate) struct Args {
     /// How long an operation may stand still before it fails
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     deadline: Option<Duration>,
+    /// Has contribution and result in two buffers instead of one, as all_to_all always has
+    #[arg(long)]
+    out_of_place: bool,
     /// Writes all figures to a file; without FILE, or as -, to standard output and nothing else there
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(super) json: Option<String>,
@@ -102,6 +106,31 @@ pub(crate) enum What {
     AllReduce,
     /// Every rank ends with the root's data
     Broadcast,
+    /// The root ends with the reduction over all ranks' data
+    Reduce,
+    /// Every rank ends with the blocks of all
+    #[value(alias = "allgather")]
+    AllGather,
+    /// The same, with blocks of different sizes
+    AllGatherV,
+    /// Every rank ends with its block of the reduction over all ranks' data
+    ReduceScatter,
+    /// The same, with blocks of different sizes
+    ReduceScatterV,
+    /// The root ends with the blocks of all
+    Gather,
+    /// The same, with blocks of different sizes
+    GatherV,
+    /// Every rank ends with its block of the root's data
+    Scatter,
+    /// The same, with blocks of different sizes
+    ScatterV,
+    /// Every rank ends with the blocks that all have for it
+    #[value(alias = "alltoall")]
+    AllToAll,
+    /// The same, with blocks of different sizes
+    #[value(alias = "alltoallv")]
+    AllToAllV,
     /// No rank leaves before every rank has entered
     Barrier,
     /// What this machine's memory and loopback can do at best
@@ -162,9 +191,7 @@ impl Args {
     /// The algorithm of the flag for this collective, and of `others` for the rest.
     fn overrides(&self, algo: &str, others: &Overrides) -> Result<Overrides, String> {
         let this = self.collective().name();
-        let all =
-            [Collective::AllReduce, Collective::Broadcast { root: Rank(0) }, Collective::Barrier];
-        let rest = all.into_iter().filter(|other| other.name() != this);
+        let rest = Collective::KINDS.into_iter().filter(|other| other.name() != this);
         let rest = rest.filter_map(|other| Some((other.name(), others.algorithm(other)?.name())));
         let list: Vec<String> = std::iter::once((this, algo))
             .chain(rest)
@@ -174,20 +201,42 @@ impl Args {
     }
 
     pub(super) fn collective(&self) -> Collective {
+        let root = Rank(self.root);
         match self.what {
             What::AllReduce => Collective::AllReduce,
-            What::Broadcast => Collective::Broadcast { root: Rank(self.root) },
+            What::Broadcast => Collective::Broadcast { root },
+            What::Reduce => Collective::Reduce { root },
+            What::AllGather | What::AllGatherV => Collective::AllGather,
+            What::ReduceScatter | What::ReduceScatterV => Collective::ReduceScatter,
+            What::Gather | What::GatherV => Collective::Gather { root },
+            What::Scatter | What::ScatterV => Collective::Scatter { root },
+            What::AllToAll => Collective::AllToAll,
+            What::AllToAllV => Collective::AllToAllV,
             What::Barrier | What::Limits => Collective::Barrier,
         }
     }
 
-    /// What is measured at this size.
-    pub(super) fn case(&self, bytes: u64) -> Case {
+    /// What is measured at this size: as many whole elements as fit, in as many blocks as there are
+    /// ranks, if there are blocks.
+    pub(super) fn case(&self, bytes: u64, ranks: u32) -> Case {
+        let collective = self.collective();
+        let count = bytes / self.data_type.size() as u64;
+        let blocks = if collective.has_blocks() { u64::from(ranks) } else { 1 };
         Case {
-            collective: self.collective(),
+            collective,
             data_type: self.data_type,
             reduction: self.reduction,
-            count: bytes / self.data_type.size() as u64,
+            ranks,
+            count: count - count % blocks,
+            uneven: matches!(
+                self.what,
+                What::AllGatherV
+                    | What::ReduceScatterV
+                    | What::GatherV
+                    | What::ScatterV
+                    | What::AllToAllV
+            ),
+            in_place: !self.out_of_place && !matches!(self.what, What::AllToAll | What::AllToAllV),
         }
     }
 
@@ -268,7 +317,7 @@ mod tests {
             "all_reduce -o xor",
             "all_reduce --transport pigeon",
             "all_reduce --deadline 0",
-            "all_gather",
+            "gather_all",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -4,6 +4,19 @@ use std::ops::Range;
 
 use anyhow::{Context, Result};
 
+/// The buffers of a rank: of its contribution, if that is not in place, and of the result.
+pub(super) struct Buffers {
+    pub(super) from: Buffer,
+    pub(super) into: Buffer,
+}
+
+impl Buffers {
+    /// Room for rows that need up to so many bytes each.
+    pub(super) fn new(from_bytes: u64, into_bytes: u64) -> Result<Self> {
+        Ok(Buffers { from: Buffer::new(from_bytes)?, into: Buffer::new(into_bytes)? })
+    }
+}
+
 /// Room for the largest row. The data starts on a page; before and behind it lie guards that no
 /// collective may touch.
 pub(super) struct Buffer {
@@ -36,6 +49,11 @@ impl Buffer {
         for guard in self.guards() {
             self.bytes[guard].fill(UNTOUCHED);
         }
+    }
+
+    /// Overwrites the data with what no case contributes, so that nothing is right from before.
+    pub(super) fn spoil(&mut self) {
+        self.data().fill(UNTOUCHED);
     }
 
     pub(super) fn data(&mut self) -> &mut [u8] {

@@ -1,43 +1,91 @@
 //! What one row of the table measures.
 
-use anyhow::Result;
-use tutti::{Communicator, DataType, Reduction, Request};
-use tutti_topo::schedule::Collective;
+use tutti::{Collective, Counts, DataType, Rank, Reduction, Request};
 
 /// One collective at one size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) collective: Collective,
     pub(super) data_type: DataType,
-    /// Of no meaning but for an all-reduce.
+    /// Of no meaning where nothing is combined.
     pub(super) reduction: Reduction,
-    /// Elements per rank.
+    pub(super) ranks: u32,
+    /// Elements of one rank's data; where it has blocks, of all of them together.
     pub(super) count: u64,
+    /// Whether blocks differ in size; their mean is the same then.
+    pub(super) uneven: bool,
+    /// Whether the contribution lies in the buffer of the result.
+    pub(super) in_place: bool,
 }
 
 impl Case {
-    /// Carries the collective out once. `data` is [`bytes`](Case::bytes) long.
-    pub(super) fn run(&self, comm: &Communicator, data: &mut [u8]) -> Result<()> {
-        match self.collective {
-            Collective::Barrier => comm.barrier()?,
-            collective => {
-                let request = Request::new(collective, self.data_type).by(self.reduction);
-                comm.run(&request, None, data)?;
-            }
-        }
-        Ok(())
-    }
-
+    /// The bytes of the data.
     pub(super) fn bytes(&self) -> u64 {
         self.count * self.data_type.size() as u64
     }
 
+    /// What a rank asks for in every iteration.
+    pub(super) fn request(&self, me: Rank) -> Request {
+        let request = Request::new(self.collective, self.data_type).by(self.reduction);
+        let list =
+            |count: &dyn Fn(u32) -> u64| (0..self.ranks).map(|r| count(r) as usize).collect();
+        request.with_counts(match self.collective {
+            Collective::AllToAllV => Counts::Pairs {
+                to: list(&|to| self.pair(me.0, to)),
+                from: list(&|from| self.pair(from, me.0)),
+            },
+            collective if self.uneven && collective.has_blocks() => {
+                Counts::Listed(list(&|rank| self.block(rank)))
+            }
+            _ => Counts::Even,
+        })
+    }
+
+    /// The elements of a rank's block.
+    pub(super) fn block(&self, rank: u32) -> u64 {
+        self.mean().saturating_add_signed(if self.uneven { self.lopsided(rank) } else { 0 })
+    }
+
+    /// The elements that one rank has for another.
+    pub(super) fn pair(&self, from: u32, to: u32) -> u64 {
+        let uneven = self.uneven && self.ranks.is_multiple_of(2);
+        let around = if uneven { self.lopsided((from + to) % self.ranks) } else { 0 };
+        self.mean().saturating_add_signed(around)
+    }
+
+    fn mean(&self) -> u64 {
+        self.count / u64::from(self.ranks)
+    }
+
+    /// Of each two neighbours one gets half of its mean more, the other as much less.
+    fn lopsided(&self, rank: u32) -> i64 {
+        let half = (self.mean() / 2) as i64;
+        match rank % 2 {
+            _ if rank + 1 == self.ranks && rank.is_multiple_of(2) => 0,
+            0 => half,
+            _ => -half,
+        }
+    }
+
     /// The bytes that pass each rank's link at best, by the bytes of the data.
-    pub(super) fn bus_factor(&self, ranks: u32) -> f64 {
+    pub(super) fn bus_factor(&self) -> f64 {
+        let others = f64::from(self.ranks - 1) / f64::from(self.ranks);
         match self.collective {
-            Collective::AllReduce => 2.0 * f64::from(ranks - 1) / f64::from(ranks),
-            Collective::Broadcast { .. } => 1.0,
-            _ => 0.0,
+            Collective::AllReduce => 2.0 * others,
+            Collective::Broadcast { .. } | Collective::Reduce { .. } => 1.0,
+            Collective::Barrier => 0.0,
+            _ => others,
+        }
+    }
+
+    /// The name of the collective in reports.
+    pub(super) fn name(&self) -> &'static str {
+        match self.collective {
+            Collective::AllGather if self.uneven => "all_gather_v",
+            Collective::ReduceScatter if self.uneven => "reduce_scatter_v",
+            Collective::Gather { .. } if self.uneven => "gather_v",
+            Collective::Scatter { .. } if self.uneven => "scatter_v",
+            collective => collective.name(),
         }
     }
 
@@ -48,6 +96,6 @@ impl Case {
 
     /// The reduction's name, if the collective has one.
     pub(super) fn reduction_name(&self) -> Option<&'static str> {
-        (self.collective == Collective::AllReduce).then(|| self.reduction.name())
+        self.collective.reduces().then(|| self.reduction.name())
     }
 }

@@ -3,11 +3,12 @@
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use tutti::{Communicator, Rank};
+use tutti::Communicator;
 
-use super::buffer::Buffer;
+use super::buffer::Buffers;
 use super::case::Case;
 use super::data::{self, Wrong};
+use super::places::Places;
 use super::timing::Span;
 
 /// Which results are checked.
@@ -27,7 +28,7 @@ pub(crate) enum Check {
 /// What one rank found in its own results.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Verdict {
-    /// Stands for the bits of all results.
+    /// Stands for the bits of all results, where they are to be the same on all ranks.
     hash: u64,
     /// The first element found wrong.
     wrong: Option<Wrong>,
@@ -36,23 +37,28 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// Looks at one more result: every element of it, and the guards. `corrupt` names a rank on
-    /// which a bit of the result is flipped first.
+    /// Looks at one more result: every element of it, and the guards. If it is to `corrupt`, a bit of
+    /// the result is flipped first.
     pub(super) fn add(
         &mut self,
         case: &Case,
-        comm: &Communicator,
-        buffer: &mut Buffer,
-        corrupt: Option<Rank>,
+        places: &Places,
+        buffers: &mut Buffers,
+        corrupt: bool,
     ) {
-        if corrupt == Some(comm.rank()) {
-            flip_a_bit(buffer.data(), case.data_type.size());
+        let into = &mut buffers.into;
+        if corrupt && let Some(run) = places.result.first() {
+            let size = case.data_type.size();
+            let run = run.at as usize * size..(run.at + run.len) as usize * size;
+            flip_a_bit(&mut into.data()[run], size);
         }
-        self.hash = hash(self.hash, buffer.data());
+        if places.alike {
+            self.hash = hash(self.hash, into.data());
+        }
         if self.wrong.is_none() {
-            self.wrong = data::first_wrong(case, comm.size(), buffer.data());
+            self.wrong = data::first_wrong(case, &places.result, into.data());
         }
-        self.touched = self.touched.or(buffer.touched());
+        self.touched = self.touched.or(into.touched()).or(buffers.from.touched());
     }
 }
 

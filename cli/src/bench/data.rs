@@ -3,40 +3,40 @@
 use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
-use tutti::{DataType, Rank, Reduction};
-use tutti_topo::schedule::Collective;
+use tutti::{DataType, Reduction};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::case::Case;
+use super::places::Run;
 
-/// Writes what `rank` of `ranks` contributes. `data` is aligned for the type.
+/// Writes runs of what ranks contribute into a buffer that is aligned for the type.
 ///
 /// The values are whole numbers so small that every partial result is exact in the type, for up
 /// to [`LARGEST`](Number::LARGEST) ranks: the order of folding does not show.
-pub(super) fn fill(case: &Case, rank: Rank, ranks: u32, data: &mut [u8]) {
+pub(super) fn fill(case: &Case, runs: &[Run], data: &mut [u8]) {
     match case.data_type {
-        DataType::F32 => fill_as::<f32>(case, rank, ranks, data),
-        DataType::F64 => fill_as::<f64>(case, rank, ranks, data),
-        DataType::F16 => fill_as::<f16>(case, rank, ranks, data),
-        DataType::BF16 => fill_as::<bf16>(case, rank, ranks, data),
-        DataType::I8 => fill_as::<i8>(case, rank, ranks, data),
-        DataType::I32 => fill_as::<i32>(case, rank, ranks, data),
-        DataType::I64 => fill_as::<i64>(case, rank, ranks, data),
-        DataType::U8 => fill_as::<u8>(case, rank, ranks, data),
+        DataType::F32 => fill_as::<f32>(case, runs, data),
+        DataType::F64 => fill_as::<f64>(case, runs, data),
+        DataType::F16 => fill_as::<f16>(case, runs, data),
+        DataType::BF16 => fill_as::<bf16>(case, runs, data),
+        DataType::I8 => fill_as::<i8>(case, runs, data),
+        DataType::I32 => fill_as::<i32>(case, runs, data),
+        DataType::I64 => fill_as::<i64>(case, runs, data),
+        DataType::U8 => fill_as::<u8>(case, runs, data),
     }
 }
 
-/// Recomputes the result from all ranks' contributions, element by element, and compares.
-pub(super) fn first_wrong(case: &Case, ranks: u32, data: &[u8]) -> Option<Wrong> {
+/// Recomputes the runs of a result from all ranks' contributions, element by element, and compares.
+pub(super) fn first_wrong(case: &Case, runs: &[Run], data: &[u8]) -> Option<Wrong> {
     match case.data_type {
-        DataType::F32 => first_wrong_as::<f32>(case, ranks, data),
-        DataType::F64 => first_wrong_as::<f64>(case, ranks, data),
-        DataType::F16 => first_wrong_as::<f16>(case, ranks, data),
-        DataType::BF16 => first_wrong_as::<bf16>(case, ranks, data),
-        DataType::I8 => first_wrong_as::<i8>(case, ranks, data),
-        DataType::I32 => first_wrong_as::<i32>(case, ranks, data),
-        DataType::I64 => first_wrong_as::<i64>(case, ranks, data),
-        DataType::U8 => first_wrong_as::<u8>(case, ranks, data),
+        DataType::F32 => first_wrong_as::<f32>(case, runs, data),
+        DataType::F64 => first_wrong_as::<f64>(case, runs, data),
+        DataType::F16 => first_wrong_as::<f16>(case, runs, data),
+        DataType::BF16 => first_wrong_as::<bf16>(case, runs, data),
+        DataType::I8 => first_wrong_as::<i8>(case, runs, data),
+        DataType::I32 => first_wrong_as::<i32>(case, runs, data),
+        DataType::I64 => first_wrong_as::<i64>(case, runs, data),
+        DataType::U8 => first_wrong_as::<u8>(case, runs, data),
     }
 }
 
@@ -48,32 +48,41 @@ pub(super) struct Wrong {
     pub(super) found: String,
 }
 
-fn fill_as<T: Number>(case: &Case, rank: Rank, ranks: u32, data: &mut [u8]) {
-    let inputs = Inputs::new::<T>(case, ranks);
+fn fill_as<T: Number>(case: &Case, runs: &[Run], data: &mut [u8]) {
+    let inputs = Inputs::new::<T>(case);
     let elements = <[T]>::mut_from_bytes(data).expect("the buffer is aligned and whole");
-    for (index, element) in elements.iter_mut().enumerate() {
-        *element = T::from_whole(inputs.value(rank.0, index as u64));
+    for run in runs {
+        let rank = run.of.expect("a contribution is of one rank");
+        let run_of = &mut elements[run.at as usize..(run.at + run.len) as usize];
+        for (index, element) in (run.first..).zip(run_of) {
+            *element = T::from_whole(inputs.value(rank, index));
+        }
     }
 }
 
-fn first_wrong_as<T: Number>(case: &Case, ranks: u32, data: &[u8]) -> Option<Wrong> {
-    let inputs = Inputs::new::<T>(case, ranks);
+fn first_wrong_as<T: Number>(case: &Case, runs: &[Run], data: &[u8]) -> Option<Wrong> {
+    let inputs = Inputs::new::<T>(case);
     let elements = <[T]>::ref_from_bytes(data).expect("the buffer is aligned and whole");
-    let right = |index: u64, found: &T| {
-        let (expected, slack) = expected::<T>(case, &inputs, index);
-        found.is_within(expected, slack)
-    };
-    let (index, found) = (0..).zip(elements).find(|(index, found)| !right(*index, found))?;
-    let (expected, _) = expected::<T>(case, &inputs, index);
-    Some(Wrong { index, expected: expected.to_string(), found: found.to_string() })
+    runs.iter().find_map(|run| {
+        let run_of = &elements[run.at as usize..(run.at + run.len) as usize];
+        let right = |index: u64, found: &T| {
+            let (expected, slack) = expected::<T>(case, &inputs, run.of, index);
+            found.is_within(expected, slack)
+        };
+        let (index, found) =
+            (run.first..).zip(run_of).find(|(index, found)| !right(*index, found))?;
+        let (expected, _) = expected::<T>(case, &inputs, run.of, index);
+        let index = run.at + (index - run.first);
+        Some(Wrong { index, expected: expected.to_string(), found: found.to_string() })
+    })
 }
 
-/// The result at one index, and by how much it may be missed.
-fn expected<T: Number>(case: &Case, inputs: &Inputs, index: u64) -> (T, f64) {
-    let Collective::AllReduce = case.collective else {
-        let root = if let Collective::Broadcast { root } = case.collective { root.0 } else { 0 };
-        return (T::from_whole(inputs.value(root, index)), 0.0);
-    };
+/// What one rank contributed with that number, or the fold of what all did, and by how much it may be
+/// missed.
+fn expected<T: Number>(case: &Case, inputs: &Inputs, of: Option<u32>, index: u64) -> (T, f64) {
+    if let Some(rank) = of {
+        return (T::from_whole(inputs.value(rank, index)), 0.0);
+    }
     let values = (0..inputs.ranks).map(|rank| inputs.value(rank, index));
     let whole = match case.reduction {
         Reduction::Sum => values.sum(),
@@ -104,20 +113,19 @@ enum Kind {
 }
 
 impl Inputs {
-    fn new<T: Number>(case: &Case, ranks: u32) -> Self {
+    fn new<T: Number>(case: &Case) -> Self {
+        let ranks = case.ranks;
         let spread = |largest: i64, scale: i64| {
             let low = if T::SIGNED { -largest } else { 0 };
             Kind::Range { low, span: (largest - low) as u64 + 1, scale }
         };
         let summand = (T::LARGEST / i64::from(ranks)).clamp(1, 100);
-        let kind = match (case.collective, case.reduction) {
-            (Collective::AllReduce, Reduction::Prod) => Kind::Factors { signed: T::SIGNED },
-            (Collective::AllReduce, Reduction::Sum) => spread(summand, 1),
+        let kind = match (case.collective.reduces(), case.reduction) {
+            (true, Reduction::Prod) => Kind::Factors { signed: T::SIGNED },
+            (true, Reduction::Sum) => spread(summand, 1),
             // A float may be divided before it is added: let that be exact too.
-            (Collective::AllReduce, Reduction::Avg) if T::FLOAT => {
-                spread(summand, i64::from(ranks))
-            }
-            (Collective::AllReduce, Reduction::Avg) => spread(summand, 1),
+            (true, Reduction::Avg) if T::FLOAT => spread(summand, i64::from(ranks)),
+            (true, Reduction::Avg) => spread(summand, 1),
             _ => spread(T::LARGEST.min(100), 1),
         };
         Inputs { ranks, kind }

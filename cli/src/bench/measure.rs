@@ -1,13 +1,13 @@
 //! One row: the iterations of one case, timed and checked.
 
 use anyhow::Result;
-use tutti::{Communicator, Rank};
-use tutti_topo::schedule::Collective;
+use tutti::{Collective, Communicator, Rank, Request};
 
-use super::buffer::Buffer;
+use super::buffer::Buffers;
 use super::case::Case;
 use super::check::{Check, Verdict, early_exits, judge};
 use super::data;
+use super::places::Places;
 use super::timing::{Span, Summary, now_ns, share, slowest};
 
 /// How often a case is run, and which results are checked.
@@ -24,7 +24,6 @@ pub(super) struct Repeats {
 /// What is known of a case once it was measured; the same on all ranks.
 pub(super) struct Row {
     pub(super) case: Case,
-    pub(super) ranks: u32,
     pub(super) algorithm: &'static str,
     pub(super) transport: &'static str,
     pub(super) times: Summary,
@@ -38,38 +37,73 @@ pub(super) struct Row {
 pub(super) fn measure(
     comm: &Communicator,
     case: &Case,
-    buffer: &mut Buffer,
+    buffers: &mut Buffers,
     repeats: Repeats,
 ) -> Result<Row> {
-    buffer.resize(case.bytes());
+    let mut run = Run::new(comm, case, buffers);
+    let corrupt = repeats.corrupt == Some(comm.rank());
     let mut verdict = Verdict::default();
-    data::fill(case, comm.rank(), comm.size(), buffer.data());
+    run.fill();
     for _ in 0..repeats.warm_up {
         comm.barrier()?;
-        case.run(comm, buffer.data())?;
+        run.once()?;
     }
 
     let mut spans = Vec::with_capacity(repeats.iterations as usize);
     for _ in 0..repeats.iterations {
         if repeats.check == Check::Every {
-            data::fill(case, comm.rank(), comm.size(), buffer.data());
+            run.fill();
         }
         comm.barrier()?;
         let enter = now_ns();
-        case.run(comm, buffer.data())?;
+        run.once()?;
         let leave = now_ns();
         spans.push(Span { enter, leave });
         if repeats.check == Check::Every {
-            verdict.add(case, comm, buffer, repeats.corrupt);
+            verdict.add(case, &run.places, run.buffers, corrupt);
         }
     }
 
     if repeats.check == Check::Once {
-        data::fill(case, comm.rank(), comm.size(), buffer.data());
-        case.run(comm, buffer.data())?;
-        verdict.add(case, comm, buffer, repeats.corrupt);
+        run.fill();
+        run.once()?;
+        verdict.add(case, &run.places, run.buffers, corrupt);
     }
     conclude(comm, case, repeats, &spans, &verdict)
+}
+
+/// One case on one rank, with its buffers cut to size.
+struct Run<'a> {
+    comm: &'a Communicator,
+    case: &'a Case,
+    request: Request,
+    places: Places,
+    buffers: &'a mut Buffers,
+}
+
+impl<'a> Run<'a> {
+    fn new(comm: &'a Communicator, case: &'a Case, buffers: &'a mut Buffers) -> Self {
+        let places = Places::of(case, comm.rank().0);
+        let size = case.data_type.size() as u64;
+        buffers.from.resize(places.from_len * size);
+        buffers.into.resize(places.into_len * size);
+        Run { comm, case, request: case.request(comm.rank()), places, buffers }
+    }
+
+    /// Puts the contribution where it belongs, and nothing right anywhere else.
+    fn fill(&mut self) {
+        let Buffers { from, into } = &mut *self.buffers;
+        into.spoil();
+        let buffer = if self.case.in_place { into } else { from };
+        data::fill(self.case, &self.places.contribution, buffer.data());
+    }
+
+    /// Carries the collective out.
+    fn once(&mut self) -> Result<(), tutti::Error> {
+        let Buffers { from, into } = &mut *self.buffers;
+        let from = (!self.case.in_place).then(|| &*from.data());
+        self.comm.run(&self.request, from, into.data())
+    }
 }
 
 /// Combines the times and verdicts of all ranks.
@@ -93,7 +127,6 @@ fn conclude(
     }
     Ok(Row {
         case: *case,
-        ranks: comm.size(),
         algorithm: comm.plan(case.collective, case.bytes())?.algorithm.name(),
         transport: comm.transport_name(),
         times: Summary::of(slowest(&all)),
@@ -110,7 +143,7 @@ impl Row {
 
     /// The bandwidth of each rank's link that this amounts to, in 10^9 bytes a second.
     pub(super) fn busbw(&self) -> f64 {
-        self.algbw() * self.case.bus_factor(self.ranks)
+        self.algbw() * self.case.bus_factor()
     }
 
     /// `ok`, `failed`, or `none` if nothing was checked.
@@ -136,8 +169,15 @@ mod tests {
     fn row(collective: Collective, ranks: u32) -> Row {
         let (data_type, reduction) = (DataType::F32, Reduction::Sum);
         Row {
-            case: Case { collective, data_type, reduction, count: 250_000 },
-            ranks,
+            case: Case {
+                collective,
+                data_type,
+                reduction,
+                ranks,
+                count: 250_000,
+                uneven: false,
+                in_place: true,
+            },
             algorithm: "ring",
             transport: "shm",
             times: Summary::of(vec![1_000_000]),
@@ -156,6 +196,8 @@ mod tests {
         assert_eq!(row(Collective::AllReduce, 4).busbw(), 1.5);
         assert_eq!(row(Collective::AllReduce, 1).busbw(), 0.0);
         assert_eq!(row(Collective::Broadcast { root: Rank(1) }, 4).busbw(), 1.0);
+        assert_eq!(row(Collective::AllGather, 4).busbw(), 0.75);
+        assert_eq!(row(Collective::AllToAll, 2).busbw(), 0.5);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod check;
 mod data;
 mod limits;
 mod measure;
+mod places;
 mod report;
 mod sizes;
 mod timing;
@@ -23,8 +24,9 @@ pub(crate) use limits::peer as limits_peer;
 use crate::launcher::{Job, Output};
 use crate::usage_error;
 use args::What;
-use buffer::Buffer;
+use buffer::Buffers;
 use measure::measure;
+use places::Places;
 use report::{Header, Report};
 
 /// Runs the benchmark: as one rank if a launcher has started this process, else as the launcher
@@ -84,11 +86,14 @@ fn join(args: &Args) -> Result<ExitCode> {
 
 /// Measures every size. Returns whether no check failed on any rank.
 fn rows(args: &Args, comm: &Communicator, mut report: Option<&mut Report>) -> Result<bool> {
-    let mut buffer = Buffer::new(args.max_bytes())?;
+    let largest = Places::of(&args.case(args.max_bytes(), comm.size()), comm.rank().0);
+    let size = args.case(0, comm.size()).data_type.size() as u64;
+    let bytes_of = |elements: u64| elements.saturating_mul(size);
+    let mut buffers = Buffers::new(bytes_of(largest.from_len), bytes_of(largest.into_len))?;
     let mut all_right = true;
     for bytes in args.sizes() {
-        let case = args.case(bytes);
-        let row = measure(comm, &case, &mut buffer, args.repeats())?;
+        let case = args.case(bytes, comm.size());
+        let row = measure(comm, &case, &mut buffers, args.repeats())?;
         all_right &= row.failures.is_empty();
         if let Some(report) = &mut report {
             report.row(&row)?;

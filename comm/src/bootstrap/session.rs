@@ -226,7 +226,7 @@ impl Session {
             }
             Trouble::Mismatch { peer, theirs } if peer < self.size() => {
                 let theirs = theirs.map(Fingerprint::from_words);
-                if let Some(cause) = self.message_mismatch(rank, peer, theirs) {
+                if let Some(cause) = self.pair_mismatch(rank, peer, theirs) {
                     return self.judge(cause);
                 }
                 self.seat(peer).seen = theirs;
@@ -270,10 +270,14 @@ impl Session {
         self.tick(now);
     }
 
-    /// A mismatch in which a message takes part concerns two ranks only: nobody else is asked.
-    fn message_mismatch(&self, rank: u32, peer: u32, theirs: Option<Fingerprint>) -> Option<Cause> {
+    /// A mismatch in which a message takes part, or a count of two ranks only, is theirs: nobody else
+    /// is asked.
+    fn pair_mismatch(&self, rank: u32, peer: u32, theirs: Option<Fingerprint>) -> Option<Cause> {
         let ours = self.members[rank as usize].as_ref()?.record.print()?;
-        let theirs = theirs.filter(|theirs| ours.message().or(theirs.message()).is_some())?;
+        let of_pair = |theirs: &Fingerprint| {
+            ours.message().or(theirs.message()).is_some() || ours.differs_in_pair(theirs)
+        };
+        let theirs = theirs.filter(of_pair)?;
         Some(Cause::Mismatch {
             odd: self.member(peer),
             odd_call: theirs.to_string(),

@@ -1,9 +1,17 @@
 use super::*;
+use tutti::{Collective, Rank};
 
 const COUNT: u64 = 500;
 
 fn case(data_type: DataType, reduction: Reduction) -> Case {
-    Case { collective: Collective::AllReduce, data_type, reduction, count: COUNT }
+    let collective = Collective::AllReduce;
+    let (ranks, uneven, in_place) = (4, false, true);
+    Case { collective, data_type, reduction, ranks, count: COUNT, uneven, in_place }
+}
+
+/// All elements, contributed by one rank or folded.
+fn all(of: Option<u32>) -> [Run; 1] {
+    [Run { at: 0, len: COUNT, of, first: 0 }]
 }
 
 /// Memory aligned for every type.
@@ -72,8 +80,8 @@ fn fold<T: Arithmetic>(reduction: Reduction, ranks: u32, values: impl Iterator<I
 }
 
 /// Reduces as a library would, forwards or backwards.
-fn reduce<T: Arithmetic>(case: &Case, ranks: u32, backwards: bool, result: &mut [u8]) {
-    let inputs = Inputs::new::<T>(case, ranks);
+fn reduce<T: Arithmetic>(case: &Case, backwards: bool, result: &mut [u8]) {
+    let (inputs, ranks) = (Inputs::new::<T>(case), case.ranks);
     let result = <[T]>::mut_from_bytes(result).unwrap();
     for (index, element) in result.iter_mut().enumerate() {
         let order = (0..ranks).map(|i| if backwards { ranks - 1 - i } else { i });
@@ -82,16 +90,16 @@ fn reduce<T: Arithmetic>(case: &Case, ranks: u32, backwards: bool, result: &mut 
     }
 }
 
-fn reduce_any(case: &Case, ranks: u32, backwards: bool, result: &mut [u8]) {
+fn reduce_any(case: &Case, backwards: bool, result: &mut [u8]) {
     match case.data_type {
-        DataType::F32 => reduce::<f32>(case, ranks, backwards, result),
-        DataType::F64 => reduce::<f64>(case, ranks, backwards, result),
-        DataType::F16 => reduce::<f16>(case, ranks, backwards, result),
-        DataType::BF16 => reduce::<bf16>(case, ranks, backwards, result),
-        DataType::I8 => reduce::<i8>(case, ranks, backwards, result),
-        DataType::I32 => reduce::<i32>(case, ranks, backwards, result),
-        DataType::I64 => reduce::<i64>(case, ranks, backwards, result),
-        DataType::U8 => reduce::<u8>(case, ranks, backwards, result),
+        DataType::F32 => reduce::<f32>(case, backwards, result),
+        DataType::F64 => reduce::<f64>(case, backwards, result),
+        DataType::F16 => reduce::<f16>(case, backwards, result),
+        DataType::BF16 => reduce::<bf16>(case, backwards, result),
+        DataType::I8 => reduce::<i8>(case, backwards, result),
+        DataType::I32 => reduce::<i32>(case, backwards, result),
+        DataType::I64 => reduce::<i64>(case, backwards, result),
+        DataType::U8 => reduce::<u8>(case, backwards, result),
     }
 }
 
@@ -99,14 +107,18 @@ fn reduce_any(case: &Case, ranks: u32, backwards: bool, result: &mut [u8]) {
 fn every_reduction_of_every_type_is_exact_in_any_order() {
     for data_type in DataType::ALL {
         for reduction in Reduction::ALL {
-            let case = case(data_type, reduction);
             for ranks in [1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 32, 63, 64] {
+                let case = Case { ranks, ..case(data_type, reduction) };
                 let (mut there, mut back) = (buffer(&case), buffer(&case));
-                reduce_any(&case, ranks, false, bytes_of(&case, &mut there));
-                reduce_any(&case, ranks, true, bytes_of(&case, &mut back));
+                reduce_any(&case, false, bytes_of(&case, &mut there));
+                reduce_any(&case, true, bytes_of(&case, &mut back));
                 let at = format!("{data_type} {reduction} over {ranks}");
                 assert_eq!(there, back, "{at}");
-                assert_eq!(first_wrong(&case, ranks, bytes_of(&case, &mut there)), None, "{at}");
+                assert_eq!(
+                    first_wrong(&case, &all(None), bytes_of(&case, &mut there)),
+                    None,
+                    "{at}"
+                );
             }
         }
     }
@@ -118,13 +130,13 @@ fn a_flipped_bit_in_any_element_is_found_where_it_is() {
         for reduction in Reduction::ALL {
             let case = case(data_type, reduction);
             let mut words = buffer(&case);
-            reduce_any(&case, 4, false, bytes_of(&case, &mut words));
+            reduce_any(&case, false, bytes_of(&case, &mut words));
             let size = data_type.size();
             for index in [0, 1, COUNT / 2, COUNT - 1] {
                 let result = bytes_of(&case, &mut words);
                 let highest = index as usize * size + size - 1;
                 result[highest] ^= 0x40;
-                let wrong = first_wrong(&case, 4, result).expect("it was changed");
+                let wrong = first_wrong(&case, &all(None), result).expect("it was changed");
                 assert_eq!(wrong.index, index, "{data_type} {reduction}");
                 assert_ne!(wrong.expected, wrong.found);
                 result[highest] ^= 0x40;
@@ -139,10 +151,11 @@ fn a_rank_left_out_or_counted_twice_is_found() {
         for reduction in [Reduction::Sum, Reduction::Prod, Reduction::Avg] {
             let case = case(data_type, reduction);
             let mut words = buffer(&case);
-            reduce_any(&case, 4, false, bytes_of(&case, &mut words));
+            reduce_any(&case, false, bytes_of(&case, &mut words));
             // Checked as if one more rank, or one less, had taken part.
             for ranks in [3, 5] {
-                let wrong = first_wrong(&case, ranks, bytes_of(&case, &mut words));
+                let other = Case { ranks, ..case };
+                let wrong = first_wrong(&other, &all(None), bytes_of(&case, &mut words));
                 assert!(wrong.is_some(), "{data_type} {reduction}");
             }
         }
@@ -152,10 +165,10 @@ fn a_rank_left_out_or_counted_twice_is_found() {
 #[test]
 fn inputs_differ_by_rank_and_by_element() {
     for data_type in DataType::ALL {
-        let case = case(data_type, Reduction::Sum);
+        let case = Case { ranks: 64, ..case(data_type, Reduction::Sum) };
         let (mut a, mut b) = (buffer(&case), buffer(&case));
-        fill(&case, Rank(0), 64, bytes_of(&case, &mut a));
-        fill(&case, Rank(1), 64, bytes_of(&case, &mut b));
+        fill(&case, &all(Some(0)), bytes_of(&case, &mut a));
+        fill(&case, &all(Some(1)), bytes_of(&case, &mut b));
         assert_ne!(a, b, "{data_type}");
         assert!(a.iter().any(|word| *word != a[0]), "{data_type}");
     }
@@ -166,10 +179,25 @@ fn broadcast_must_bring_the_data_of_its_root() {
     let collective = Collective::Broadcast { root: Rank(2) };
     let case = Case { collective, ..case(DataType::F16, Reduction::Sum) };
     let mut words = buffer(&case);
-    fill(&case, Rank(2), 4, bytes_of(&case, &mut words));
-    assert_eq!(first_wrong(&case, 4, bytes_of(&case, &mut words)), None);
-    fill(&case, Rank(1), 4, bytes_of(&case, &mut words));
-    assert!(first_wrong(&case, 4, bytes_of(&case, &mut words)).is_some());
+    fill(&case, &all(Some(2)), bytes_of(&case, &mut words));
+    assert_eq!(first_wrong(&case, &all(Some(2)), bytes_of(&case, &mut words)), None);
+    fill(&case, &all(Some(1)), bytes_of(&case, &mut words));
+    assert!(first_wrong(&case, &all(Some(2)), bytes_of(&case, &mut words)).is_some());
+}
+
+#[test]
+fn a_wrong_element_of_a_later_run_is_found_by_its_place() {
+    let case = case(DataType::I32, Reduction::Sum);
+    let runs = [
+        Run { at: 0, len: 10, of: Some(1), first: 7 },
+        Run { at: 20, len: 10, of: Some(3), first: 1 << 40 },
+    ];
+    let mut words = buffer(&case);
+    fill(&case, &runs, bytes_of(&case, &mut words));
+    assert_eq!(first_wrong(&case, &runs, bytes_of(&case, &mut words)), None);
+    bytes_of(&case, &mut words)[25 * 4] ^= 1;
+    let wrong = first_wrong(&case, &runs, bytes_of(&case, &mut words)).unwrap();
+    assert_eq!(wrong.index, 25);
 }
 
 #[test]
@@ -177,9 +205,12 @@ fn nan_is_never_right() {
     for reduction in Reduction::ALL {
         let case = case(DataType::F32, reduction);
         let mut words = buffer(&case);
-        reduce::<f32>(&case, 4, false, bytes_of(&case, &mut words));
+        reduce::<f32>(&case, false, bytes_of(&case, &mut words));
         bytes_of(&case, &mut words)[..4].copy_from_slice(&f32::NAN.to_ne_bytes());
-        assert!(first_wrong(&case, 4, bytes_of(&case, &mut words)).is_some(), "{reduction}");
+        assert!(
+            first_wrong(&case, &all(None), bytes_of(&case, &mut words)).is_some(),
+            "{reduction}"
+        );
     }
 }
 

@@ -24,9 +24,9 @@ pub(in crate::bench) struct Header {
 
 impl Header {
     pub(in crate::bench) fn new(comm: &Communicator, args: &Args) -> Self {
-        let (case, repeats) = (args.case(0), args.repeats());
+        let (case, repeats) = (args.case(0, comm.size()), args.repeats());
         Header {
-            collective: case.collective.name(),
+            collective: case.name(),
             ranks: comm.size(),
             hosts: comm.hosts(),
             cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),

@@ -50,7 +50,7 @@ impl Report {
         self.progress.suspend(|| -> Result<()> {
             writeln!(rows, "{}", format.row(row)).context(NO_ROWS)?;
             rows.flush().context(NO_ROWS)?;
-            let (what, bytes) = (row.case.collective.name(), row.case.bytes());
+            let (what, bytes) = (row.case.name(), row.case.bytes());
             for failure in &row.failures {
                 eprintln!("error: {what} of {bytes} bytes: {failure}");
             }
