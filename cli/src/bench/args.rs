@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use tutti::{Collective, Config, DataType, Rank, Reduction, TransportChoice};
 use tutti_topo::plan::Overrides;
 
-use super::case::Case;
+use super::case::{Act, Case};
 use super::check::Check;
 use super::measure::Repeats;
 use super::report::Format;
@@ -27,8 +27,8 @@ Examples:
 
 Each iteration starts at a barrier and counts as long as its slowest rank takes. A size is that of one
 rank's data (of all blocks together, where there is one for each rank), rounded down to whole elements
-and blocks. algbw is bytes by median time; busbw is algbw x 2(p-1)/p for all_reduce, x 1 for broadcast
-and reduce, x (p-1)/p for the rest; GB/s are 10^9 bytes a second. The exit status is 1 if a check fails.";
+and blocks. algbw is bytes by median time; busbw is algbw x 2(p-1)/p for all_reduce, x 1 for broadcast,
+reduce and send_recv, x (p-1)/p for the rest; GB/s are 10^9 bytes a second. The exit status is 1 if a check fails.";
 
 /// Measures a collective and checks its results
 #[derive(clap::Args)]
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     /// How long an operation may stand still before it fails
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     deadline: Option<Duration>,
-    /// Has contribution and result in two buffers instead of one, as all_to_all always has
+    /// Has contribution and result in two buffers instead of one, as all_to_all and send_recv always have
     #[arg(long)]
     out_of_place: bool,
     /// Writes all figures to a file; without FILE, or as -, to standard output and nothing else there
@@ -131,6 +131,9 @@ pub(crate) enum What {
     /// The same, with blocks of different sizes
     #[value(alias = "alltoallv")]
     AllToAllV,
+    /// Every rank sends its data to the next and receives that of the one before
+    #[value(alias = "sendrecv")]
+    SendRecv,
     /// No rank leaves before every rank has entered
     Barrier,
     /// What this machine's memory and loopback can do at best
@@ -152,8 +155,12 @@ impl Args {
         if self.step_bytes == Some(0) && self.min_bytes < self.max_bytes {
             return Err("-i 0 never reaches -e".into());
         }
-        if let (Some(algo), false) = (&self.algo, self.what == What::Limits) {
-            self.overrides(algo, &Overrides::default())?;
+        if let Some(algo) = &self.algo {
+            match self.what {
+                What::SendRecv => return Err("--algo has no meaning for send_recv".into()),
+                What::Limits => {}
+                _ => drop(self.overrides(algo, &Overrides::default())?),
+            }
         }
         let launched = std::env::var("LOCAL_WORLD_SIZE").ok();
         let launched = launched.and_then(|size| size.parse::<u32>().ok());
@@ -212,18 +219,26 @@ impl Args {
             What::Scatter | What::ScatterV => Collective::Scatter { root },
             What::AllToAll => Collective::AllToAll,
             What::AllToAllV => Collective::AllToAllV,
-            What::Barrier | What::Limits => Collective::Barrier,
+            What::Barrier | What::SendRecv | What::Limits => Collective::Barrier,
+        }
+    }
+
+    fn act(&self) -> Act {
+        match self.what {
+            What::SendRecv => Act::SendRecv,
+            _ => Act::Collective(self.collective()),
         }
     }
 
     /// What is measured at this size: as many whole elements as fit, in as many blocks as there are
     /// ranks, if there are blocks.
     pub(super) fn case(&self, bytes: u64, ranks: u32) -> Case {
-        let collective = self.collective();
+        let act = self.act();
         let count = bytes / self.data_type.size() as u64;
-        let blocks = if collective.has_blocks() { u64::from(ranks) } else { 1 };
+        let has_blocks = matches!(act, Act::Collective(collective) if collective.has_blocks());
+        let blocks = if has_blocks { u64::from(ranks) } else { 1 };
         Case {
-            collective,
+            act,
             data_type: self.data_type,
             reduction: self.reduction,
             ranks,
@@ -236,7 +251,8 @@ impl Args {
                     | What::ScatterV
                     | What::AllToAllV
             ),
-            in_place: !self.out_of_place && !matches!(self.what, What::AllToAll | What::AllToAllV),
+            in_place: !self.out_of_place
+                && !matches!(self.what, What::AllToAll | What::AllToAllV | What::SendRecv),
         }
     }
 
@@ -318,6 +334,7 @@ mod tests {
             "all_reduce --transport pigeon",
             "all_reduce --deadline 0",
             "gather_all",
+            "send_recv --algo ring",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -2,10 +2,18 @@
 
 use tutti::{Collective, Counts, DataType, Rank, Reduction, Request};
 
-/// One collective at one size.
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    Collective(Collective),
+    /// Every rank sends its data to the next and receives that of the one before.
+    SendRecv,
+}
+
+/// One act at one size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
-    pub(super) collective: Collective,
+    pub(super) act: Act,
     pub(super) data_type: DataType,
     /// Of no meaning where nothing is combined.
     pub(super) reduction: Reduction,
@@ -24,21 +32,28 @@ impl Case {
         self.count * self.data_type.size() as u64
     }
 
-    /// What a rank asks for in every iteration.
-    pub(super) fn request(&self, me: Rank) -> Request {
-        let request = Request::new(self.collective, self.data_type).by(self.reduction);
+    /// What a rank asks for in every iteration, if it asks for a collective.
+    pub(super) fn request(&self, me: Rank) -> Option<Request> {
+        let Act::Collective(collective) = self.act else { return None };
+        let request = Request::new(collective, self.data_type).by(self.reduction);
         let list =
             |count: &dyn Fn(u32) -> u64| (0..self.ranks).map(|r| count(r) as usize).collect();
-        request.with_counts(match self.collective {
+        Some(request.with_counts(match collective {
             Collective::AllToAllV => Counts::Pairs {
                 to: list(&|to| self.pair(me.0, to)),
                 from: list(&|from| self.pair(from, me.0)),
             },
-            collective if self.uneven && collective.has_blocks() => {
+            _ if self.uneven && collective.has_blocks() => {
                 Counts::Listed(list(&|rank| self.block(rank)))
             }
             _ => Counts::Even,
-        })
+        }))
+    }
+
+    /// The rank that `me` sends to, or receives from, in a ring.
+    pub(super) fn neighbours(&self, me: Rank) -> (Rank, Rank) {
+        let at = |distance: u32| Rank((me.0 + distance) % self.ranks);
+        (at(1), at(self.ranks - 1))
     }
 
     /// The elements of a rank's block.
@@ -70,32 +85,43 @@ impl Case {
     /// The bytes that pass each rank's link at best, by the bytes of the data.
     pub(super) fn bus_factor(&self) -> f64 {
         let others = f64::from(self.ranks - 1) / f64::from(self.ranks);
-        match self.collective {
-            Collective::AllReduce => 2.0 * others,
-            Collective::Broadcast { .. } | Collective::Reduce { .. } => 1.0,
-            Collective::Barrier => 0.0,
-            _ => others,
+        match self.act {
+            Act::Collective(Collective::AllReduce) => 2.0 * others,
+            Act::Collective(Collective::Broadcast { .. } | Collective::Reduce { .. }) => 1.0,
+            Act::Collective(Collective::Barrier) => 0.0,
+            Act::SendRecv => 1.0,
+            Act::Collective(_) => others,
         }
     }
 
     /// The name of the collective in reports.
     pub(super) fn name(&self) -> &'static str {
-        match self.collective {
-            Collective::AllGather if self.uneven => "all_gather_v",
-            Collective::ReduceScatter if self.uneven => "reduce_scatter_v",
-            Collective::Gather { .. } if self.uneven => "gather_v",
-            Collective::Scatter { .. } if self.uneven => "scatter_v",
-            collective => collective.name(),
+        match self.act {
+            Act::SendRecv => "send_recv",
+            Act::Collective(Collective::AllGather) if self.uneven => "all_gather_v",
+            Act::Collective(Collective::ReduceScatter) if self.uneven => "reduce_scatter_v",
+            Act::Collective(Collective::Gather { .. }) if self.uneven => "gather_v",
+            Act::Collective(Collective::Scatter { .. }) if self.uneven => "scatter_v",
+            Act::Collective(collective) => collective.name(),
         }
     }
 
     /// The type's name, if the collective has elements.
     pub(super) fn type_name(&self) -> Option<&'static str> {
-        (self.collective != Collective::Barrier).then(|| self.data_type.name())
+        (!self.is_barrier()).then(|| self.data_type.name())
+    }
+
+    pub(super) fn is_barrier(&self) -> bool {
+        self.act == Act::Collective(Collective::Barrier)
+    }
+
+    /// Whether contributions are combined.
+    pub(super) fn reduces(&self) -> bool {
+        matches!(self.act, Act::Collective(collective) if collective.reduces())
     }
 
     /// The reduction's name, if the collective has one.
     pub(super) fn reduction_name(&self) -> Option<&'static str> {
-        self.collective.reduces().then(|| self.reduction.name())
+        self.reduces().then(|| self.reduction.name())
     }
 }

@@ -120,7 +120,7 @@ impl Inputs {
             Kind::Range { low, span: (largest - low) as u64 + 1, scale }
         };
         let summand = (T::LARGEST / i64::from(ranks)).clamp(1, 100);
-        let kind = match (case.collective.reduces(), case.reduction) {
+        let kind = match (case.reduces(), case.reduction) {
             (true, Reduction::Prod) => Kind::Factors { signed: T::SIGNED },
             (true, Reduction::Sum) => spread(summand, 1),
             // A float may be divided before it is added: let that be exact too.

@@ -1,10 +1,10 @@
 //! One row: the iterations of one case, timed and checked.
 
 use anyhow::Result;
-use tutti::{Collective, Communicator, Rank, Request};
+use tutti::{Communicator, Point, Rank, Request};
 
 use super::buffer::Buffers;
-use super::case::Case;
+use super::case::{Act, Case};
 use super::check::{Check, Verdict, early_exits, judge};
 use super::data;
 use super::places::Places;
@@ -76,7 +76,7 @@ pub(super) fn measure(
 struct Run<'a> {
     comm: &'a Communicator,
     case: &'a Case,
-    request: Request,
+    request: Option<Request>,
     places: Places,
     buffers: &'a mut Buffers,
 }
@@ -102,7 +102,14 @@ impl<'a> Run<'a> {
     fn once(&mut self) -> Result<(), tutti::Error> {
         let Buffers { from, into } = &mut *self.buffers;
         let from = (!self.case.in_place).then(|| &*from.data());
-        self.comm.run(&self.request, from, into.data())
+        if let Some(request) = &self.request {
+            return self.comm.run(request, from, into.data());
+        }
+        let (next, previous) = self.case.neighbours(self.comm.rank());
+        self.comm.batch(&mut [
+            Point::send_bytes(from.unwrap_or(&[]), self.case.data_type, next),
+            Point::recv_bytes(into.data(), self.case.data_type, previous),
+        ])
     }
 }
 
@@ -116,7 +123,7 @@ fn conclude(
 ) -> Result<Row> {
     let all = share(comm, spans)?;
     let (mut checked, mut failures) = (repeats.check != Check::Nothing, Vec::new());
-    if checked && case.collective == Collective::Barrier {
+    if checked && case.is_barrier() {
         // Clocks of several hosts cannot be compared.
         checked = comm.hosts() == 1;
         if checked {
@@ -127,7 +134,10 @@ fn conclude(
     }
     Ok(Row {
         case: *case,
-        algorithm: comm.plan(case.collective, case.bytes())?.algorithm.name(),
+        algorithm: match case.act {
+            Act::Collective(collective) => comm.plan(collective, case.bytes())?.algorithm.name(),
+            Act::SendRecv => "direct",
+        },
         transport: comm.transport_name(),
         times: Summary::of(slowest(&all)),
         checked,
@@ -164,13 +174,13 @@ pub(super) fn gb_per_s(bytes: u64, time_us: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tutti::{DataType, Reduction};
+    use tutti::{Collective, DataType, Reduction};
 
     fn row(collective: Collective, ranks: u32) -> Row {
         let (data_type, reduction) = (DataType::F32, Reduction::Sum);
         Row {
             case: Case {
-                collective,
+                act: Act::Collective(collective),
                 data_type,
                 reduction,
                 ranks,

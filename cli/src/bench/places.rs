@@ -1,8 +1,8 @@
 //! Where the elements of a case lie in a rank's buffers, and what they are.
 
-use tutti::Collective;
+use tutti::{Collective, Rank};
 
-use super::case::Case;
+use super::case::{Act, Case};
 
 /// A run of elements in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +32,8 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn of(case: &Case, me: u32) -> Places {
-        let (collective, in_place) = (case.collective, case.in_place);
+        let Act::Collective(collective) = case.act else { return Places::of_ring(case, me) };
+        let in_place = case.in_place;
         let start = |rank: u32| (0..rank).map(|rank| case.block(rank)).sum::<u64>();
         let (own, own_start) = (case.block(me), start(me));
         let all: u64 = match collective.has_blocks() {
@@ -91,6 +92,19 @@ impl Places {
             alike,
         }
     }
+
+    /// Both buffers of a rank that sends to its next and receives from the one before.
+    fn of_ring(case: &Case, me: u32) -> Places {
+        let run = |of| vec![Run { at: 0, len: case.count, of: Some(of), first: 0 }];
+        let (_, previous) = case.neighbours(Rank(me));
+        Places {
+            from_len: case.count,
+            into_len: case.count,
+            contribution: run(me),
+            result: run(previous.0),
+            alike: false,
+        }
+    }
 }
 
 /// The blocks between one rank and each other, one after the other; `ends` gives sender and
@@ -109,11 +123,12 @@ fn pairs(case: &Case, ends: impl Fn(u32) -> (u32, u32)) -> Vec<Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tutti::{DataType, Rank, Reduction};
+    use tutti::{DataType, Reduction};
 
     fn case(collective: Collective, uneven: bool, in_place: bool) -> Case {
         let (data_type, reduction) = (DataType::F32, Reduction::Sum);
-        Case { collective, data_type, reduction, ranks: 4, count: 40, uneven, in_place }
+        let act = Act::Collective(collective);
+        Case { act, data_type, reduction, ranks: 4, count: 40, uneven, in_place }
     }
 
     #[test]

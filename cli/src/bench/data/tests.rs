@@ -1,12 +1,13 @@
 use super::*;
+use crate::bench::case::Act;
 use tutti::{Collective, Rank};
 
 const COUNT: u64 = 500;
 
 fn case(data_type: DataType, reduction: Reduction) -> Case {
-    let collective = Collective::AllReduce;
+    let act = Act::Collective(Collective::AllReduce);
     let (ranks, uneven, in_place) = (4, false, true);
-    Case { collective, data_type, reduction, ranks, count: COUNT, uneven, in_place }
+    Case { act, data_type, reduction, ranks, count: COUNT, uneven, in_place }
 }
 
 /// All elements, contributed by one rank or folded.
@@ -176,8 +177,8 @@ fn inputs_differ_by_rank_and_by_element() {
 
 #[test]
 fn broadcast_must_bring_the_data_of_its_root() {
-    let collective = Collective::Broadcast { root: Rank(2) };
-    let case = Case { collective, ..case(DataType::F16, Reduction::Sum) };
+    let act = Act::Collective(Collective::Broadcast { root: Rank(2) });
+    let case = Case { act, ..case(DataType::F16, Reduction::Sum) };
     let mut words = buffer(&case);
     fill(&case, &all(Some(2)), bytes_of(&case, &mut words));
     assert_eq!(first_wrong(&case, &all(Some(2)), bytes_of(&case, &mut words)), None);

@@ -115,7 +115,7 @@ fn hccl_row(row: &Row) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::case::Case;
+    use crate::bench::case::{Act, Case};
     use crate::bench::timing::Summary;
     use tutti::{DataType, Reduction};
     use tutti_topo::schedule::Collective;
@@ -123,7 +123,7 @@ mod tests {
     fn row(failures: &[&str], checked: bool) -> Row {
         Row {
             case: Case {
-                collective: Collective::AllReduce,
+                act: Act::Collective(Collective::AllReduce),
                 data_type: DataType::F32,
                 reduction: Reduction::Sum,
                 ranks: 4,
