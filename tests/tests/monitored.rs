@@ -16,8 +16,8 @@ fn missing(result: Result<(), Error>) -> Vec<Member> {
     let error = result.unwrap_err();
     let text = error.to_string();
     let ErrorKind::Missing { members, .. } = error.kind else { panic!("{text}") };
-    for Member { rank, host, pid, .. } in &members {
-        assert!(text.contains(&format!("rank {rank} (host {host}, pid {pid})")), "{text}");
+    for member in &members {
+        assert!(text.contains(&member.to_string()), "{text}");
     }
     members
 }
@@ -48,10 +48,11 @@ fn who_is_missing_is_named_on_all_and_the_communicator_goes_on() {
         if comes_late {
             given_up.wait();
         }
-        let found = missing(comm.barrier_monitored(Duration::from_secs(1)));
+        let result = comm.barrier_monitored(Duration::from_secs(1));
         if !comes_late {
             given_up.wait();
         }
+        let found = missing(result);
         comm.barrier_monitored(NEVER).unwrap();
         add_up(&comm);
         found
@@ -61,6 +62,25 @@ fn who_is_missing_is_named_on_all_and_the_communicator_goes_on() {
         let pid = std::process::id();
         assert_eq!(members.iter().map(expected).collect::<Vec<_>>(), [(1, pid), (3, pid)]);
     }
+}
+
+#[test]
+fn a_group_has_its_own_barriers() {
+    let given_up = std::sync::Barrier::new(2);
+    ranks::run(4, config, |comm| {
+        let pair = comm.split(Some(comm.rank().0 / 2), 0).unwrap().unwrap();
+        match comm.rank() {
+            Rank(0) | Rank(1) => pair.barrier_monitored(NEVER).unwrap(),
+            Rank(2) => {
+                let result = pair.barrier_monitored(Duration::from_millis(50));
+                given_up.wait();
+                let members = missing(result);
+                assert_eq!((members.len(), members[0].rank), (1, 1), "rank 1 of the pair");
+            }
+            _ => drop(given_up.wait()),
+        }
+        comm.barrier_monitored(NEVER).unwrap();
+    });
 }
 
 #[test]

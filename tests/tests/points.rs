@@ -207,6 +207,32 @@ fn a_pair_talks_while_others_do_nothing() {
 }
 
 #[test]
+fn messages_of_a_group_go_by_its_ranks_and_beside_those_of_all() {
+    over_all(5, NEVER, |comm| {
+        let me = comm.rank();
+        // The odd and the even ranks, each backwards.
+        let group = comm.split(Some(me.0 % 2), 5 - me.0).unwrap().unwrap();
+        let (next, before) = ring(&comm);
+        let mut from_all = vec![0; 100_000];
+        let mine = content(me, next, 0, 100_000);
+        let sent = comm.start_send(mine, next).unwrap();
+        let last = Rank(group.size() - 1);
+        if group.rank() == last {
+            for _ in 0..last.0 {
+                let mut world = [0_i32];
+                let from = group.recv_any(&mut world, 0).unwrap();
+                assert_eq!(world[0] as u32, me.0 + 2 * (last.0 - from.0));
+            }
+        } else {
+            group.send(&[me.0 as i32], last).unwrap();
+        }
+        comm.recv(&mut from_all, before).unwrap();
+        assert!(from_all == content(before, me, 0, 100_000));
+        sent.wait().unwrap();
+    });
+}
+
+#[test]
 fn a_message_outlives_its_sender() {
     let gone = std::sync::Barrier::new(2);
     over_all(2, NEVER, |comm| {
