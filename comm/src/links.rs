@@ -1,20 +1,24 @@
 //! From the ranks' reports to a transport: the one place that names the concrete ones.
 
+mod mixed;
+mod shared;
+
 use std::net::IpAddr;
-use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use tutti_shm::Shm;
 use tutti_tcp::Listener;
 use tutti_topo::Rank;
 use tutti_transport::handshake::Secret;
-use tutti_transport::{Board, Error as TransportError, Peer, Transport};
+use tutti_transport::{Error as TransportError, Peer, Transport};
 
 use crate::bootstrap::wire::Report;
 use crate::bootstrap::{Joined, Monitor};
 use crate::config::{Config, TransportChoice};
 use crate::error::{Error, ErrorKind};
 use crate::interfaces;
+use mixed::Mixed;
+pub(crate) use shared::SharedTcp;
 
 /// A transport that reaches all ranks (peer `i` is rank `i`), and which of them share memory.
 pub(crate) struct Links {
@@ -62,7 +66,7 @@ fn refused(what: impl Into<String>, error: TransportError) -> Error {
 }
 
 /// Sets up the transport that `config` asks for. Blocks until the ranks of this host have met
-/// in shared memory; TCP connections are made on first use.
+/// in shared memory; TCP connections are made on first use, over `listener`.
 pub(crate) fn connect(
     rank: Rank,
     listener: Listener,
@@ -70,67 +74,71 @@ pub(crate) fn connect(
     secret: &Secret,
     config: &Config,
 ) -> Result<Links, Error> {
-    let limit = config.start_deadline;
-    let (shm, islands) = match config.transport {
-        TransportChoice::Tcp => (None, (0..joined.reports.len() as u32).collect()),
-        TransportChoice::Auto | TransportChoice::Shm => {
-            share_memory(rank, joined, secret, config, limit)?
-        }
-    };
-    let me = islands[rank.index()];
-    let is_local: Vec<bool> = islands.iter().map(|island| *island == me).collect();
-    if config.transport == TransportChoice::Shm && is_local.contains(&false) {
-        let host = |rank: usize| &joined.reports[rank].host;
-        let other = is_local.iter().position(|local| !local).expect("just found");
-        return Err(Error::new(
-            Some(rank),
-            ErrorKind::Setting {
-                name: "TUTTI_TRANSPORT".into(),
-                value: "shm".into(),
-                problem: format!(
-                    "rank {other} (host {}) and rank {rank} (host {}) share no memory; use auto or tcp",
-                    host(other),
-                    host(rank.index())
-                ),
-            },
-        ));
-    }
-    let addresses = joined.reports.iter().enumerate();
-    let addresses =
-        addresses.map(|(peer, report)| (peer != rank.index()).then_some(report.address)).collect();
-    let tcp = || {
-        let options = tutti_tcp::Options { connect_timeout: limit, ..Default::default() };
-        listener.into_transport(Peer(rank.0), addresses, secret.clone(), joined.session, options)
-    };
-    let transport: Box<dyn Transport> = match shm {
-        Some(shm) if !is_local.contains(&false) => Box::new(shm),
-        Some(shm) => Box::new(Mixed { shm, tcp: tcp(), is_local }),
-        None => Box::new(tcp()),
-    };
-    Ok(Links { transport, islands })
+    connect_by(rank, joined, secret, config, |joined| {
+        let options =
+            tutti_tcp::Options { connect_timeout: config.start_deadline, ..Default::default() };
+        let addresses = joined.reports.iter().map(|report| Some(report.address)).collect();
+        let me = Peer(rank.0);
+        Ok(listener.into_transport(me, addresses, secret.clone(), joined.session, options))
+    })
 }
 
-/// As [`connect`], for ranks that know each other from another communicator: their reports are
-/// those they gave there.
-pub(crate) fn connect_again(
+/// As [`connect`], for a group of ranks that have joined before; `world_ranks` are those of its
+/// members. TCP goes over the connections that all groups share.
+pub(crate) fn connect_group(
+    rank: Rank,
+    world_ranks: &[u32],
+    shared: &SharedTcp,
+    joined: &mut Joined,
+    config: &Config,
+) -> Result<Box<dyn Transport>, Error> {
+    if world_ranks.len() == 1 {
+        return Ok(Box::new(tutti_transport::memory::group(1, 4096).remove(0)));
+    }
+    let links = connect_by(rank, joined, shared.secret(), config, |joined| {
+        shared.channel(rank, world_ranks, joined, config)
+    })?;
+    Ok(links.transport)
+}
+
+/// Sets up shared memory as far as it goes, and takes `tcp` where it does not go everywhere: on all
+/// ranks then.
+fn connect_by<T: Transport + 'static>(
     rank: Rank,
     joined: &mut Joined,
     secret: &Secret,
     config: &Config,
-) -> Result<Box<dyn Transport>, Error> {
-    if joined.reports.len() == 1 {
-        return Ok(Box::new(tutti_transport::memory::group(1, 4096).remove(0)));
+    tcp: impl FnOnce(&mut Joined) -> Result<T, Error>,
+) -> Result<Links, Error> {
+    let (shm, islands) = match config.transport {
+        TransportChoice::Tcp => (None, (0..joined.reports.len() as u32).collect()),
+        TransportChoice::Auto | TransportChoice::Shm => {
+            share_memory(rank, joined, secret, config, config.start_deadline)?
+        }
+    };
+    let me = islands[rank.index()];
+    let is_local: Vec<bool> = islands.iter().map(|island| *island == me).collect();
+    if config.transport == TransportChoice::Shm
+        && let Some(other) = is_local.iter().position(|local| !local)
+    {
+        return Err(no_memory(rank, other, &joined.reports));
     }
-    let listener = open(joined.reports[rank.index()].address.ip(), config)?;
-    let address = listener.local_addr().to_string();
-    let addresses = exchange(rank, &mut joined.monitor, address.as_bytes(), config.start_deadline)?;
-    for (report, address) in joined.reports.iter_mut().zip(addresses) {
-        let address = String::from_utf8_lossy(&address);
-        report.address = address.parse().map_err(|_| {
-            Error::start(Some(rank), format!("a rank says it listens at {address:?}, no address"))
-        })?;
-    }
-    Ok(connect(rank, listener, joined, secret, config)?.transport)
+    let transport: Box<dyn Transport> = match shm {
+        Some(shm) if !is_local.contains(&false) => Box::new(shm),
+        Some(shm) => Box::new(Mixed { shm, tcp: tcp(joined)?, is_local }),
+        None => Box::new(tcp(joined)?),
+    };
+    Ok(Links { transport, islands })
+}
+
+/// Shared memory was asked for, and does not lead from `rank` to `other`.
+fn no_memory(rank: Rank, other: usize, reports: &[Report]) -> Error {
+    let (there, here) = (&reports[other].host, &reports[rank.index()].host);
+    let problem = format!(
+        "rank {other} (host {there}) and rank {rank} (host {here}) share no memory; use auto or tcp"
+    );
+    let (name, value) = ("TUTTI_TRANSPORT".into(), "shm".into());
+    Error::new(Some(rank), ErrorKind::Setting { name, value, problem })
 }
 
 /// Brings together the ranks of each host. Ranks whose reports say that they may share memory try
@@ -211,50 +219,4 @@ fn exchange(
             format!("some ranks have joined but did not finish starting in {limit:?}"),
         ),
     })
-}
-
-/// Shared memory to the ranks of this host, TCP to the others.
-struct Mixed<S, T> {
-    shm: S,
-    tcp: T,
-    is_local: Vec<bool>,
-}
-
-impl<S: Transport, T: Transport> Mixed<S, T> {
-    fn way(&mut self, peer: Peer) -> &mut dyn Transport {
-        if self.is_local[peer.index()] { &mut self.shm } else { &mut self.tcp }
-    }
-}
-
-impl<S: Transport, T: Transport> Transport for Mixed<S, T> {
-    fn send(&mut self, peer: Peer, bytes: &[u8]) -> Result<usize, TransportError> {
-        self.way(peer).send(peer, bytes)
-    }
-
-    fn peek(&mut self, peer: Peer) -> Result<&[u8], TransportError> {
-        self.way(peer).peek(peer)
-    }
-
-    fn consume(&mut self, peer: Peer, len: usize) {
-        self.way(peer).consume(peer, len);
-    }
-
-    fn recv(&mut self, peer: Peer, dst: &mut [u8]) -> Result<usize, TransportError> {
-        self.way(peer).recv(peer, dst)
-    }
-
-    /// Sleeps in shared memory's way, and watches TCP's descriptor meanwhile.
-    fn park(&mut self, also: &[BorrowedFd<'_>], limit: Duration) -> Result<(), TransportError> {
-        let watched: Vec<_> = also.iter().copied().chain(self.tcp.news()).collect();
-        self.shm.park(&watched, limit)?;
-        self.tcp.park(&[], Duration::ZERO)
-    }
-
-    fn kind(&self, peer: Peer) -> &'static str {
-        if self.is_local[peer.index()] { self.shm.kind(peer) } else { self.tcp.kind(peer) }
-    }
-
-    fn board(&mut self) -> Option<&mut dyn Board> {
-        None
-    }
 }

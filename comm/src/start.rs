@@ -1,9 +1,10 @@
 //! From a place in the job to the parts of a communicator: the ranks meet, tell each other what
 //! they are, and connect.
 
+use std::sync::Arc;
+
 use tutti_topo::Rank;
 use tutti_topo::fabric::{Fabric, Inside, RankReport};
-use tutti_transport::handshake::Secret;
 use tutti_transport::{Peer, Transport};
 
 use crate::bootstrap::wire::{GroupId, Report};
@@ -12,7 +13,7 @@ use crate::config::{Config, TransportChoice};
 use crate::engine::Parts;
 use crate::error::{Error, Member};
 use crate::executor::Group;
-use crate::links::{self, Links};
+use crate::links::{self, Links, SharedTcp};
 use crate::wait::Patience;
 use crate::{cores, host};
 
@@ -35,6 +36,7 @@ pub(crate) fn join(place: Place, config: &Config) -> Result<Parts, Error> {
     compare_settings(rank, &joined.reports)?;
     let Links { transport, islands } =
         links::connect(rank, listener, &mut joined, &secret, config)?;
+    let shared = Arc::new(SharedTcp::new(rank, &joined, secret));
     let Joined { monitor, reports, .. } = joined;
     let key = &reports[rank.index()].host_key;
     let ranks_here = reports.iter().filter(|report| report.host_key == *key).count();
@@ -48,7 +50,7 @@ pub(crate) fn join(place: Place, config: &Config) -> Result<Parts, Error> {
         fabric: fabric(&reports, &islands, config),
         transport,
         monitor: Some(monitor),
-        acquaintance: Some(Acquaintance { reports, secret }),
+        acquaintance: Some(Acquaintance { reports, shared }),
     })
 }
 
@@ -56,7 +58,7 @@ pub(crate) fn join(place: Place, config: &Config) -> Result<Parts, Error> {
 /// them is made.
 pub(crate) struct Acquaintance {
     reports: Vec<Report>,
-    secret: Secret,
+    shared: Arc<SharedTcp>,
 }
 
 /// A communicator of some ranks of `parent`, in this order, among them the own one. All of them make
@@ -76,9 +78,11 @@ pub(crate) fn group(
     let members: Vec<_> =
         (0..).zip(of_parent).map(|(rank, member)| Member { rank, ..member.clone() }).collect();
     let reports = ranks.iter().map(|rank| known.reports[rank.index()].clone()).collect();
-    let monitor = monitor.open(id, members.iter().map(|member| member.world_rank).collect());
+    let world_ranks: Vec<u32> = members.iter().map(|member| member.world_rank).collect();
+    let monitor = monitor.open(id, world_ranks.clone());
     let mut joined = Joined { monitor, session: id, reports };
-    let transport = links::connect_again(me, &mut joined, &known.secret, config)?;
+    let shared = Arc::clone(&known.shared);
+    let transport = links::connect_group(me, &world_ranks, &shared, &mut joined, config)?;
     let Joined { monitor, reports, .. } = joined;
     Ok(Parts {
         group: Group { me, peers: (0..ranks.len() as u32).map(Peer).collect() },
@@ -87,7 +91,7 @@ pub(crate) fn group(
         patience: parent.patience,
         transport,
         monitor: Some(monitor),
-        acquaintance: Some(Acquaintance { reports, secret: known.secret.clone() }),
+        acquaintance: Some(Acquaintance { reports, shared }),
     })
 }
 

@@ -5,6 +5,9 @@
 //! Every connection begins with the [handshake](tutti_transport::handshake), so a stray one never
 //! reaches a byte of payload.
 //!
+//! Where a process is in many groups, a [`Trunk`] has one connection per pair of processes for all
+//! of them, and a [`Channel`] is the transport of one group.
+//!
 //! Absent: name resolution, threads, retries of a stream that broke.
 
 #![forbid(unsafe_code)]
@@ -20,7 +23,9 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod trunk;
 
 pub use job::Options;
 pub use listener::Listener;
 pub use tcp::Tcp;
+pub use trunk::{Channel, Trunk};

@@ -35,6 +35,8 @@ pub(crate) struct Net {
     timer: Timer,
     /// There is news that no `park` has told of.
     untold: bool,
+    /// By peer, whether an event has told of its connection since that was asked.
+    stirred: Vec<bool>,
 }
 
 /// The way to one peer.
@@ -63,7 +65,17 @@ impl Net {
             accept_again: None,
             timer,
             untold: false,
+            stirred: vec![false; n],
         }
+    }
+
+    pub(crate) fn know(&mut self, peer: Peer, address: SocketAddr) {
+        self.addresses[peer.index()] = Some(address);
+    }
+
+    pub(crate) fn take_stirred(&mut self) -> Vec<Peer> {
+        let stirred = (0..).zip(&mut self.stirred);
+        stirred.filter_map(|(peer, is)| std::mem::take(is).then_some(Peer(peer))).collect()
     }
 
     /// The stream to `peer`, if it stands.
@@ -109,7 +121,10 @@ impl Net {
                 std::mem::take(&mut self.untold) | self.on_time(registry, now)
             }
             Token(n) if n < PEERS + self.links.len() => match &mut self.links[n - PEERS] {
-                Link::Up(stream) => stream.on_event(event),
+                Link::Up(stream) => {
+                    self.stirred[n - PEERS] = true;
+                    stream.on_event(event)
+                }
                 Link::Dialing(_) => self.dial(n - PEERS, registry, now),
                 Link::Idle | Link::Failed(_) => false,
             },
@@ -158,6 +173,7 @@ impl Net {
             Progress::Failed(failure) => self.links[index] = Link::Failed(failure),
             Progress::Up(socket) => self.set_up(socket, index, registry),
         }
+        self.stirred[index] = true;
         true
     }
 
@@ -202,6 +218,7 @@ impl Net {
         let len = self.job.options.buffer_len_bytes;
         let stream = Stream::new(socket, Token(PEERS + index), len, registry);
         self.links[index] = Link::Up(Box::new(stream));
+        self.stirred[index] = true;
     }
 }
 

@@ -1,4 +1,4 @@
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
 
 use mio::event::Event;
@@ -83,6 +83,29 @@ impl Stream {
         }
         if taken < bytes.len() {
             self.refused = true;
+            self.renew_edge(registry);
+        }
+        Ok(taken)
+    }
+
+    /// Writes the slices one after the other, in one call of the system.
+    pub(crate) fn send_vectored(
+        &mut self,
+        slices: &[IoSlice<'_>],
+        registry: &Registry,
+    ) -> io::Result<usize> {
+        if self.over || self.hung_up {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        let taken = loop {
+            match self.socket.write_vectored(slices) {
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break 0,
+                written => break written?,
+            }
+        };
+        self.refused = taken < slices.iter().map(|slice| slice.len()).sum();
+        if self.refused && taken > 0 {
             self.renew_edge(registry);
         }
         Ok(taken)

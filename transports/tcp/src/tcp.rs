@@ -1,4 +1,5 @@
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,45 @@ pub struct Tcp {
 impl Tcp {
     pub(crate) fn new(poll: Poll, net: Net) -> Tcp {
         Tcp { poll, events: Events::with_capacity(EVENTS_AT_ONCE), net }
+    }
+
+    /// Tells where a peer listens.
+    pub(crate) fn know(&mut self, peer: Peer, address: SocketAddr) {
+        self.net.know(peer, address);
+    }
+
+    /// Whether the connection to `peer` stands.
+    pub(crate) fn stands(&mut self, peer: Peer) -> bool {
+        self.net.stream(peer).is_some()
+    }
+
+    /// Sees to it that the connection to `peer` is made; whether it stands.
+    pub(crate) fn open(&mut self, peer: Peer) -> Result<bool, Error> {
+        Ok(self.stream(peer)?.is_some())
+    }
+
+    /// As `send`, of several slices, to a peer whose connection stands.
+    pub(crate) fn send_vectored(
+        &mut self,
+        peer: Peer,
+        slices: &[IoSlice<'_>],
+    ) -> Result<usize, Error> {
+        match self.stream(peer)? {
+            Some((stream, registry)) => {
+                stream.send_vectored(slices, registry).map_err(|e| broken(peer, e))
+            }
+            None => Ok(0),
+        }
+    }
+
+    /// The peers of whose connections events have told since the last call.
+    pub(crate) fn take_stirred(&mut self) -> Vec<Peer> {
+        self.net.take_stirred()
+    }
+
+    /// The descriptor that [`news`](Transport::news) gives.
+    pub(crate) fn network(&self) -> BorrowedFd<'_> {
+        self.poll.registry().as_fd()
     }
 
     /// The stream to `peer`; `None` as long as it does not stand.
@@ -124,7 +164,7 @@ impl Transport for Tcp {
     }
 
     fn news(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.poll.registry().as_fd())
+        Some(self.network())
     }
 
     fn kind(&self, _peer: Peer) -> &'static str {
