@@ -337,3 +337,15 @@ fn a_killed_rank_ends_the_groups_that_contain_it_and_is_named_there() {
         }
     }
 }
+
+#[test]
+fn more_groups_over_tcp_need_no_more_descriptors() {
+    let program = env!("CARGO_BIN_EXE_rank");
+    let mut processes =
+        Processes::start(program, 3, &["descriptors"], |rank| Way::Tcp.variables(rank));
+    for rank in 0..3 {
+        let said: Vec<String> = processes.lines(rank).map(Result::unwrap).collect();
+        assert_eq!(said.len(), 2, "rank {rank}: {said:?}");
+        assert_eq!(said[0], said[1], "rank {rank}");
+    }
+}

@@ -5,6 +5,7 @@
 //! `rank mismatch KIND`: one all_reduce, except that rank 2 does what KIND says.
 //! `rank grid LOST`: of six ranks, two rows of three, all reduce in their row and column until those
 //! with rank LOST in them fail; the others go on.
+//! `rank descriptors`: how many file descriptors are open with one group of all, and with sixteen.
 //! `rank once`: one checked all_reduce of 1,000 elements.
 
 use std::io::Write;
@@ -21,9 +22,11 @@ fn main() -> anyhow::Result<()> {
         Some("receive-forever") => receive(&comm),
         Some("mismatch") => mismatch(&comm, &args[1]),
         Some("grid") => return grid(&comm, args[1].parse()?),
+        Some("descriptors") => return descriptors(&comm),
         Some("once") => once(&comm),
         _ => anyhow::bail!(
-            "what is to be done? reduce-forever MIB, receive-forever, mismatch KIND, grid LOST, once"
+            "what is to be done? reduce-forever MIB, receive-forever, mismatch KIND, grid LOST, \
+             descriptors, once"
         ),
     };
     match outcome {
@@ -117,6 +120,20 @@ fn grid(comm: &Communicator, lost: u32) -> anyhow::Result<()> {
     let of_column = of_column.unwrap_or_else(|| ten_times(&down));
     assert_ne!(rank, lost, "to be killed");
     println!("row: {of_row}, column: {of_column}");
+    Ok(())
+}
+
+fn descriptors(comm: &Communicator) -> anyhow::Result<()> {
+    let mut groups = Vec::new();
+    for many in [1, 16] {
+        while groups.len() < many {
+            let group = comm.split(Some(0), groups.len() as u32)?.context("a colour for all")?;
+            once(&group)?;
+            groups.push(group);
+        }
+        println!("{}", std::fs::read_dir("/proc/self/fd")?.count());
+    }
+    comm.barrier()?;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
 
 use mio::event::Event;
@@ -15,6 +15,12 @@ const DIRECT: usize = 16 << 10;
 
 /// How much a closing stream throws away, in pieces of 64 KiB.
 const MOST_THROWN_AWAY: usize = 256;
+
+/// What one read has brought, and whether nothing is left.
+pub(crate) struct Brought {
+    pub(crate) len: usize,
+    pub(crate) drained: bool,
+}
 
 /// An established connection, read into a buffer.
 ///
@@ -109,6 +115,26 @@ impl Stream {
             self.renew_edge(registry);
         }
         Ok(taken)
+    }
+
+    /// Reads past the buffer, of which no other use may be made then, in one call of the system.
+    pub(crate) fn recv_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<Brought> {
+        let room = slices.iter().map(|slice| slice.len()).sum();
+        if !self.over {
+            let read = self.socket.read_vectored(slices);
+            let len = self.note_read(read, room);
+            if len > 0 || !self.over {
+                return Ok(Brought { len, drained: self.drained });
+            }
+        }
+        Err(self.failed.take().unwrap_or_else(|| ErrorKind::UnexpectedEof.into()))
+    }
+
+    /// To be called after `recv_vectored`, before the caller waits for more.
+    pub(crate) fn rest(&mut self, registry: &Registry) {
+        if !self.drained {
+            self.renew_edge(registry);
+        }
     }
 
     /// What has arrived.

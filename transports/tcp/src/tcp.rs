@@ -1,4 +1,4 @@
-use std::io::{self, ErrorKind, IoSlice};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use tutti_transport::{Error, Peer, Transport};
 
 use crate::net::Net;
-use crate::stream::Stream;
+use crate::stream::{Brought, Stream};
 
 const EVENTS_AT_ONCE: usize = 256;
 
@@ -60,6 +60,26 @@ impl Tcp {
                 stream.send_vectored(slices, registry).map_err(|e| broken(peer, e))
             }
             None => Ok(0),
+        }
+    }
+
+    /// Reads from a peer whose connection stands, past the buffer. Not to be mixed with `peek` and
+    /// `recv`; followed by `rest`.
+    pub(crate) fn recv_vectored(
+        &mut self,
+        peer: Peer,
+        slices: &mut [IoSliceMut<'_>],
+    ) -> Result<Brought, Error> {
+        match self.stream(peer)? {
+            Some((stream, _)) => stream.recv_vectored(slices).map_err(|e| broken(peer, e)),
+            None => Ok(Brought { len: 0, drained: true }),
+        }
+    }
+
+    /// Ends a run of `recv_vectored`.
+    pub(crate) fn rest(&mut self, peer: Peer) {
+        if let Some(stream) = self.net.stream(peer) {
+            stream.rest(self.poll.registry());
         }
     }
 

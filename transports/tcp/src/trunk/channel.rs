@@ -8,16 +8,22 @@ use tutti_transport::{Error, Peer, Transport};
 
 use super::Shared;
 use super::bell::Watch;
-use super::inner::{Reader, WINDOW};
+use super::inner::WINDOW;
+use super::pipe::Reader;
+use crate::buffer::Buffer;
 
-/// `peek` looks for more only where it shows less than this.
-const SHOWN: usize = 4 << 10;
+/// `peek` looks for more only where it shows less than this,
+const SHOWN_LEAST: usize = 4 << 10;
+/// and shows no more than this.
+const SHOWN_MOST: usize = 256 << 10;
+/// From here on, `recv` reads into the caller's memory without a stop in the buffer.
+const DIRECT: usize = 16 << 10;
 /// The receiver gives credit when its user has consumed so much.
 const CREDIT: usize = WINDOW / 4;
 
 /// A [`Transport`] over the connections of a [`Trunk`](crate::Trunk), for one group.
 ///
-/// Up to 1 MiB per peer that its user has not consumed is kept. Its thread may sleep in
+/// Up to 1 MiB per peer that its user has not consumed is kept, beside a buffer of 256 KiB. Its thread may sleep in
 /// [`park`](Transport::park) while those of other channels read: it is woken for what they find.
 /// Dropping it tells the peers that are connected.
 pub struct Channel {
@@ -32,15 +38,15 @@ pub struct Channel {
 /// What has arrived from a peer and was taken over from the trunk.
 #[derive(Default)]
 struct Arrived {
-    bytes: Vec<u8>,
-    consumed: usize,
+    /// Made on first use.
+    buffer: Option<Buffer>,
     /// For how much no credit has been given.
     due: usize,
 }
 
 impl Arrived {
     fn shown(&self) -> &[u8] {
-        &self.bytes[self.consumed..]
+        self.buffer.as_ref().map_or(&[], Buffer::shown)
     }
 }
 
@@ -58,33 +64,19 @@ impl Channel {
         })
     }
 
-    /// Takes over what has arrived, but for what fits `into`; how much that is.
-    fn fill(&mut self, peer: Peer, into: &mut [u8]) -> Result<usize, Error> {
-        let member = self.member(peer)?;
-        let mut inner = self.shared.lock();
-        let mut reader = Reader::new(self.id, into);
-        let read = inner.read(member, &mut reader);
-        let received = reader.received;
-        let lane = inner.lane(self.id, member);
-        let arrived = &mut self.arrived[peer.index()];
-        if arrived.shown().is_empty() {
-            arrived.bytes.clear();
-            arrived.consumed = 0;
-            std::mem::swap(&mut arrived.bytes, &mut lane.inbox);
-        } else if !lane.inbox.is_empty() {
-            arrived.bytes.drain(..std::mem::take(&mut arrived.consumed));
-            arrived.bytes.append(&mut lane.inbox);
+    /// Fills the buffer with what has arrived, as far as it fits.
+    fn fill(&mut self, peer: Peer) -> Result<(), Error> {
+        let buffer = &mut self.arrived[peer.index()].buffer;
+        let buffer = buffer.get_or_insert_with(|| Buffer::new(SHOWN_MOST));
+        let read = read(&self.shared, self.id, self.members[peer.index()], buffer.tail());
+        buffer.filled(*read.as_ref().unwrap_or(&0));
+        match read {
+            Err(error) if buffer.shown().is_empty() => Err(named(error, peer)),
+            _ => Ok(()),
         }
-        if received == 0 && arrived.shown().is_empty() {
-            if lane.closed {
-                return Err(Error::Closed { peer });
-            }
-            read.map_err(|error| named(error, peer))?;
-        }
-        Ok(received)
     }
 
-    /// Moves what was taken over to `dst`, as far as it fits.
+    /// Moves what the buffer has to `dst`, as far as it fits.
     fn take(&mut self, peer: Peer, dst: &mut [u8]) -> usize {
         let shown = self.arrived[peer.index()].shown();
         let len = shown.len().min(dst.len());
@@ -171,35 +163,38 @@ impl Transport for Channel {
 
     fn peek(&mut self, peer: Peer) -> Result<&[u8], Error> {
         self.member(peer)?;
-        if self.arrived[peer.index()].shown().len() < SHOWN {
-            self.fill(peer, &mut [])?;
+        if self.arrived[peer.index()].shown().len() < SHOWN_LEAST {
+            self.fill(peer)?;
         }
         Ok(self.arrived[peer.index()].shown())
     }
 
     fn consume(&mut self, peer: Peer, len: usize) {
-        let arrived = &mut self.arrived[peer.index()];
-        let shown = arrived.shown().len();
-        assert!(len <= shown, "{len} bytes consumed where {shown} are shown");
-        arrived.consumed += len;
+        match &mut self.arrived[peer.index()].buffer {
+            Some(buffer) => buffer.consume(len),
+            None => assert_eq!(len, 0, "bytes consumed where none are shown"),
+        }
         self.credit(peer, len);
     }
 
     fn recv(&mut self, peer: Peer, dst: &mut [u8]) -> Result<usize, Error> {
-        self.member(peer)?;
-        let mut received = self.take(peer, dst);
-        if received < dst.len() {
-            match self.fill(peer, &mut dst[received..]) {
-                Err(_) if received > 0 => {}
-                filled => {
-                    let more = filled?;
-                    self.credit(peer, more);
-                    received += more;
-                    received += self.take(peer, &mut dst[received..]);
-                }
-            }
+        let member = self.member(peer)?;
+        if dst.len() < DIRECT && self.arrived[peer.index()].shown().is_empty() {
+            self.fill(peer)?;
         }
-        Ok(received)
+        let buffered = self.take(peer, dst);
+        let rest = &mut dst[buffered..];
+        if rest.len() < DIRECT {
+            return Ok(buffered);
+        }
+        match read(&self.shared, self.id, member, rest) {
+            Ok(more) => {
+                self.credit(peer, more);
+                Ok(buffered + more)
+            }
+            Err(_) if buffered > 0 => Ok(buffered),
+            Err(error) => Err(named(error, peer)),
+        }
     }
 
     fn park(&mut self, also: &[BorrowedFd<'_>], limit: Duration) -> Result<(), Error> {
@@ -223,6 +218,19 @@ impl Transport for Channel {
 impl Drop for Channel {
     fn drop(&mut self) {
         self.shared.lock().remove(self.id, &self.members);
+    }
+}
+
+/// Moves what has arrived of a channel from `member` to `into`, as far as it fits; how much.
+fn read(shared: &Shared, id: u64, member: Peer, into: &mut [u8]) -> Result<usize, Error> {
+    let mut inner = shared.lock();
+    let kept = inner.lane(id, member).inbox.take(into);
+    let mut reader = Reader::new(id, &mut into[kept..]);
+    let read = inner.read(member, &mut reader);
+    match kept + reader.received {
+        0 if inner.lane(id, member).closed => Err(Error::Closed { peer: member }),
+        0 => read.map(|()| 0),
+        len => Ok(len),
     }
 }
 

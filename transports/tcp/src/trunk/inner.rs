@@ -1,6 +1,6 @@
 //! What is under a trunk's lock: the sockets, and what each channel has on them.
 
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,42 +8,41 @@ use tutti_transport::{Error, Peer, Transport};
 
 use super::bell::Bell;
 use super::frame::{self, Head};
-use super::pipe::{Incoming, Lane, Pipe};
+use super::pipe::{Lane, Pipe, Reader};
 use super::ports::Ports;
 use crate::Tcp;
 
 /// How much of a channel may be under way between two processes, unread by its receiver.
 pub(super) const WINDOW: usize = 1 << 20;
 /// The most data in a frame: what is kept, at most, of one that the socket took a part of.
-const FRAME: usize = 64 << 10;
+const FRAME: usize = 128 << 10;
 /// How many frames go at once.
-const FRAMES_AT_ONCE: usize = 16;
+const FRAMES_AT_ONCE: usize = 8;
+/// How much is read at once of which it is not known whose it is.
+const UNSORTED: usize = 256 << 10;
+/// The same for who hopes that it is its own.
+const UNSORTED_FOR_A_READER: usize = 16 << 10;
 
 pub(super) struct Inner {
     pub(super) tcp: Tcp,
     pub(super) ports: Ports,
     /// By peer.
     pipes: Vec<Pipe>,
-}
-
-/// Who reads, and where to if it is theirs: no need to keep and to wake.
-pub(super) struct Reader<'a> {
-    channel: Option<u64>,
-    into: &'a mut [u8],
-    pub(super) received: usize,
+    /// Where bytes come whose place is not known yet.
+    unsorted: Box<[u8]>,
 }
 
 impl Inner {
     pub(super) fn new(tcp: Tcp, size: usize, kick: Arc<Bell>) -> Inner {
         let pipes = (0..size).map(|_| Pipe::default()).collect();
-        Inner { tcp, ports: Ports::new(kick), pipes }
+        Inner { tcp, ports: Ports::new(kick), pipes, unsorted: vec![0; UNSORTED].into() }
     }
 
     pub(super) fn add(&mut self, channel: u64, members: &[Peer]) {
         self.ports.add(channel);
         for &peer in members {
             assert!(peer.index() < self.pipes.len(), "{peer} is none of {}", self.pipes.len());
-            self.pipes[peer.index()].lanes.insert(channel, Lane::new(WINDOW));
+            self.pipes[peer.index()].lanes.insert(channel, Lane::new());
         }
     }
 
@@ -149,7 +148,8 @@ impl Inner {
         _ = self.flush(peer);
     }
 
-    /// Reads what has arrived from `peer`, if it is connected, and sorts it by channels.
+    /// Reads what has arrived from `peer`, if it is connected, and sorts it by channels; ends early
+    /// when the reader has all that it has room for.
     ///
     /// # Errors
     ///
@@ -159,69 +159,29 @@ impl Inner {
         if !self.is_up(peer)? {
             return Ok(());
         }
-        let mut shown = self.tcp.peek(peer)?;
-        let whole = shown.len();
-        let pipe = &mut self.pipes[peer.index()];
-        let mut wrong = None;
-        let mut unknown = Vec::new();
-        while wrong.is_none() {
-            if let Some(Incoming { channel, left }) = &mut pipe.incoming {
-                let (piece, rest) = shown.split_at(shown.len().min(*left));
-                shown = rest;
-                *left -= piece.len();
-                if let Some(lane) = pipe.lanes.get_mut(channel) {
-                    let own = reader.channel == Some(*channel);
-                    let taken = if own && lane.inbox.is_empty() { reader.take(piece) } else { 0 };
-                    lane.inbox.extend_from_slice(&piece[taken..]);
-                    if !own && !piece.is_empty() {
-                        self.ports.tell(*channel);
-                    }
-                }
-                if *left > 0 {
-                    break;
-                }
-                pipe.incoming = None;
-            }
-            let Some((head, rest)) = shown.split_first_chunk() else { break };
-            shown = rest;
-            match Head::decode(head) {
-                None => wrong = Some(format!("{head:02x?} is no head of a frame")),
-                Some(Head::Data { channel, len }) => {
-                    let len = len as usize;
-                    pipe.incoming = Some(Incoming { channel, left: len });
-                    match pipe.lanes.get_mut(&channel) {
-                        Some(lane) if len > lane.due => {
-                            wrong = Some(format!("{len} bytes come, with credit for {}", lane.due));
-                        }
-                        Some(lane) => lane.due -= len,
-                        None => unknown.push(channel),
-                    }
-                }
-                Some(Head::Credit { channel, len }) => {
-                    if let Some(lane) = pipe.lanes.get_mut(&channel) {
-                        lane.credit = (lane.credit + len as usize).min(WINDOW);
-                        if lane.refused {
-                            self.ports.tell(channel);
-                        }
-                    }
-                }
-                Some(Head::Close { channel }) => {
-                    if let Some(lane) = pipe.lanes.get_mut(&channel) {
-                        lane.closed = true;
-                        self.ports.tell(channel);
-                    }
-                }
+        self.pipes[peer.index()].check(peer)?;
+        let mut drained = false;
+        while !drained {
+            let pipe = &mut self.pipes[peer.index()];
+            // Data of the reader's goes to its place; of what may be, little is read before it is
+            // known, so that little is copied.
+            let direct = pipe.wanted_by(reader);
+            let room = &mut reader.into[reader.received..];
+            let unsorted = if room.is_empty() { UNSORTED } else { UNSORTED_FOR_A_READER };
+            let slices = [&mut room[..direct], &mut self.unsorted[..unsorted]];
+            let read = self.tcp.recv_vectored(peer, &mut slices.map(IoSliceMut::new))?;
+            drained = read.drained;
+            let placed = read.len.min(direct);
+            reader.received += placed;
+            pipe.arrived(placed);
+            pipe.sort(&self.unsorted[..read.len - placed], reader, &mut self.ports);
+            pipe.check(peer)?;
+            if !reader.into.is_empty() && reader.received == reader.into.len() {
+                break;
             }
         }
-        let read = whole - shown.len();
-        self.tcp.consume(peer, read);
-        for channel in unknown {
-            self.pipes[peer.index()].say(Head::Close { channel });
-        }
-        match wrong {
-            Some(what) => Err(Error::Protocol { peer, what }),
-            None => Ok(()),
-        }
+        self.tcp.rest(peer);
+        Ok(())
     }
 
     /// Whether the connection to `peer` stands; sees to it that it will.
@@ -254,24 +214,5 @@ impl Inner {
                 }
             }
         }
-    }
-}
-
-impl<'a> Reader<'a> {
-    pub(super) fn new(channel: u64, into: &'a mut [u8]) -> Reader<'a> {
-        Reader { channel: Some(channel), into, received: 0 }
-    }
-
-    /// On behalf of all.
-    fn nobody() -> Reader<'static> {
-        Reader { channel: None, into: &mut [], received: 0 }
-    }
-
-    fn take(&mut self, piece: &[u8]) -> usize {
-        let room = &mut self.into[self.received..];
-        let len = piece.len().min(room.len());
-        room[..len].copy_from_slice(&piece[..len]);
-        self.received += len;
-        len
     }
 }

@@ -48,7 +48,8 @@ struct Shared {
 impl Trunk {
     /// The connections of `me` among `size` processes, none of which is known yet.
     ///
-    /// All have the same `secret` and `session`; see [`Listener::into_transport`].
+    /// All have the same `secret` and `session`; see [`Listener::into_transport`]. Of the options,
+    /// the length of buffers does not count.
     ///
     /// # Errors
     ///
@@ -62,6 +63,7 @@ impl Trunk {
         options: Options,
     ) -> Result<Trunk, Error> {
         let address = listener.local_addr();
+        let options = Options { buffer_len_bytes: 0, ..options };
         let tcp = listener.into_transport(me, vec![None; size], secret, session, options);
         let what = "cannot make the descriptors of shared connections";
         let refused = |source| Error::Io { peer: None, what: what.into(), source };
