@@ -130,7 +130,7 @@ fn bench_joins_the_ranks_of_a_launcher() {
 fn wrong_flags_are_2() {
     for arguments in [
         "",
-        "all_gather",
+        "gather_all",
         "all_reduce -d complex64",
         "all_reduce -o xor",
         "all_reduce -b 1X",

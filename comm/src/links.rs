@@ -3,7 +3,7 @@
 mod mixed;
 mod shared;
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tutti_shm::Shm;
@@ -13,7 +13,7 @@ use tutti_transport::handshake::Secret;
 use tutti_transport::{Error as TransportError, Peer, Transport};
 
 use crate::bootstrap::wire::Report;
-use crate::bootstrap::{Joined, Monitor};
+use crate::bootstrap::{Joined, Line, Monitor};
 use crate::config::{Config, TransportChoice};
 use crate::error::{Error, ErrorKind};
 use crate::interfaces;
@@ -27,23 +27,31 @@ pub(crate) struct Links {
     pub(crate) islands: Vec<u32>,
 }
 
-/// What this rank opens before it joins, so that its report can tell the address: at `ip`, by which
-/// the hub is reached, or at that of an interface that the settings choose.
-pub(crate) fn open(ip: IpAddr, config: &Config) -> Result<Listener, Error> {
-    let ip = match &config.socket_ifname {
-        Some(filter) => {
-            let there = interfaces::of_this_host()
-                .map_err(|source| Error::system("cannot list the network interfaces", source))?;
-            interfaces::choose(&there, Some(filter), ip)
-                .map_err(|problem| setting("TUTTI_SOCKET_IFNAME", filter, problem))?
-        }
-        None => ip,
+/// What this rank opens before it joins, so that its report can tell the address: at that by which
+/// the hub is reached, or at that of an interface that the settings allow.
+pub(crate) fn open(line: &Line, config: &Config) -> Result<Listener, Error> {
+    let own = line.local_addr()?;
+    let Some(filter) = &config.socket_ifname else { return listen(own, config) };
+    let there = interfaces::of_this_host()
+        .map_err(|source| Error::system("cannot list the network interfaces", source))?;
+    let candidates = interfaces::candidates(&there, Some(filter), own.ip())
+        .map_err(|problem| setting("TUTTI_SOCKET_IFNAME", filter, problem))?;
+    let chosen = match &candidates[..] {
+        [only] => only,
+        [first, ..] if first.ip == own.ip() => first,
+        several => interfaces::first_that_reaches(several, |from| line.reaches_from(from)),
     };
+    listen(chosen.address(), config)
+}
+
+/// Listens at an address whose port does not count, by the ports that the settings allow.
+fn listen(at: SocketAddr, config: &Config) -> Result<Listener, Error> {
+    let ip = at.ip();
     let Some(range) = &config.port_range else {
-        return Listener::bind(ip)
+        return Listener::bind(at)
             .map_err(|error| refused(format!("cannot listen on {ip}"), error));
     };
-    match Listener::bind_in(ip, range.iter()) {
+    match Listener::bind_in(at, range.iter()) {
         Err(TransportError::Io { source, .. })
             if source.kind() == std::io::ErrorKind::AddrInUse =>
         {

@@ -13,6 +13,7 @@ use crate::config::{Config, TransportChoice};
 use crate::engine::Parts;
 use crate::error::{Error, Member};
 use crate::executor::Group;
+use crate::interfaces::seen_from_here;
 use crate::links::{self, Links, SharedTcp};
 use crate::wait::Patience;
 use crate::{cores, host};
@@ -22,7 +23,7 @@ pub(crate) fn join(place: Place, config: &Config) -> Result<Parts, Error> {
     let Place { rank, size, meet } = place;
     let Some((addresses, secret)) = meet else { return Ok(alone(config)) };
     let line = Line::connect(&addresses, &secret, rank, config.start_deadline)?;
-    let listener = links::open(line.local_ip()?, config)?;
+    let listener = links::open(&line, config)?;
     let report = Report {
         host: host::name(),
         host_key: config.host_id.clone().unwrap_or_else(host::key),
@@ -32,7 +33,11 @@ pub(crate) fn join(place: Place, config: &Config) -> Result<Parts, Error> {
         address: listener.local_addr(),
         settings: settings(config),
     };
+    let own = report.address;
     let mut joined = line.join(size, report)?;
+    for report in &mut joined.reports {
+        report.address = seen_from_here(report.address, own);
+    }
     compare_settings(rank, &joined.reports)?;
     let Links { transport, islands } =
         links::connect(rank, listener, &mut joined, &secret, config)?;

@@ -116,8 +116,8 @@ fn is_own_name(host: &str, found: &[SocketAddr]) -> bool {
 /// The address by which other hosts may know this one.
 fn beyond_loopback(config: &Config, like: SocketAddr) -> Option<SocketAddr> {
     let there = interfaces::of_this_host().ok()?;
-    let ip = interfaces::choose(&there, config.socket_ifname.as_ref(), like.ip()).ok()?;
-    Some(SocketAddr::new(ip, 0))
+    let filter = config.socket_ifname.as_ref();
+    Some(interfaces::candidates(&there, filter, like.ip()).ok()?[0].address())
 }
 
 /// Every address with every port, in the order in which they are tried.

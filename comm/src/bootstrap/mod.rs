@@ -106,6 +106,9 @@ pub(crate) struct Joined {
     pub(crate) reports: Vec<Report>,
 }
 
+/// How long a connection from an address may take before that address leads nowhere.
+const REACH_TIME: Duration = Duration::from_secs(1);
+
 /// A proven line to the hub on which this rank has not joined yet.
 pub(crate) struct Line {
     stream: TcpStream,
@@ -162,11 +165,17 @@ impl Line {
     }
 
     /// The address by which this host reaches the hub.
-    pub(crate) fn local_ip(&self) -> Result<std::net::IpAddr, Error> {
+    pub(crate) fn local_addr(&self) -> Result<SocketAddr, Error> {
         let address = self.stream.local_addr();
-        address
-            .map(|a| a.ip())
-            .map_err(|source| Error::system("cannot read the own address", source))
+        address.map_err(|source| Error::system("cannot read the own address", source))
+    }
+
+    /// Whether there is a way to the hub, and back, from an address of this host.
+    pub(crate) fn reaches_from(&self, from: SocketAddr) -> io::Result<()> {
+        let hub = self.stream.peer_addr()?;
+        let socket = Socket::new(Domain::for_address(hub), Type::STREAM, Some(Protocol::TCP))?;
+        socket.bind(&from.into())?;
+        socket.connect_timeout(&hub.into(), REACH_TIME)
     }
 
     /// Joins, and waits until all ranks have.

@@ -1,4 +1,4 @@
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Mutex;
 
 use tutti_tcp::{Channel, Trunk};
@@ -6,10 +6,11 @@ use tutti_topo::Rank;
 use tutti_transport::Peer;
 use tutti_transport::handshake::Secret;
 
-use super::{exchange, open, refused};
+use super::{exchange, listen, refused};
 use crate::bootstrap::Joined;
 use crate::config::Config;
 use crate::error::Error;
+use crate::interfaces::seen_from_here;
 
 /// The TCP connections that all groups of a process share, made when the first group needs them.
 pub(crate) struct SharedTcp {
@@ -17,7 +18,7 @@ pub(crate) struct SharedTcp {
     world_size: usize,
     secret: Secret,
     session: u64,
-    ip: IpAddr,
+    own: SocketAddr,
     trunk: Mutex<Option<Trunk>>,
 }
 
@@ -29,7 +30,7 @@ impl SharedTcp {
             world_size: world.reports.len(),
             secret,
             session: world.session,
-            ip: world.reports[rank.index()].address.ip(),
+            own: world.reports[rank.index()].address,
             trunk: Mutex::new(None),
         }
     }
@@ -53,7 +54,7 @@ impl SharedTcp {
         let own = trunk.local_addr().to_string();
         let told = exchange(rank, &mut joined.monitor, own.as_bytes(), config.start_deadline)?;
         for (peer, address) in members.into_iter().zip(told) {
-            trunk.know(peer, parse(rank, &address)?);
+            trunk.know(peer, seen_from_here(parse(rank, &address)?, self.own));
         }
         Ok(channel)
     }
@@ -63,7 +64,7 @@ impl SharedTcp {
         if let Some(trunk) = &*trunk {
             return Ok(trunk.clone());
         }
-        let listener = open(self.ip, config)?;
+        let listener = listen(self.own, config)?;
         let options =
             tutti_tcp::Options { connect_timeout: config.start_deadline, ..Default::default() };
         let (me, secret) = (Peer(self.world_rank), self.secret.clone());

@@ -1,5 +1,5 @@
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use mio::net::TcpListener;
 use mio::{Interest, Poll};
@@ -24,29 +24,34 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on a port of the system's choice at the address `ip`.
+    /// Listens at an address, on a port of the system's choice; its port does not count.
     ///
     /// # Errors
     ///
     /// [`Error::Io`] if no interface has this address, or no descriptors are left.
-    pub fn bind(ip: IpAddr) -> Result<Listener, Error> {
-        Listener::bind_at(SocketAddr::new(ip, 0)).map_err(|source| Error::Io {
+    pub fn bind(mut at: SocketAddr) -> Result<Listener, Error> {
+        at.set_port(0);
+        Listener::bind_at(at).map_err(|source| Error::Io {
             peer: None,
-            what: format!("cannot listen at {ip}"),
+            what: format!("cannot listen at {}", at.ip()),
             source,
         })
     }
 
-    /// Listens at the address `ip` on the first of `ports` that is free.
+    /// Listens at an address, on the first of `ports` that is free; its port does not count.
     ///
     /// # Errors
     ///
     /// [`Error::Io`] as [`Listener::bind`], and with the last reason (as `AddrInUse`) if there is
     /// no free port.
-    pub fn bind_in(ip: IpAddr, ports: impl IntoIterator<Item = u16>) -> Result<Listener, Error> {
+    pub fn bind_in(
+        mut at: SocketAddr,
+        ports: impl IntoIterator<Item = u16>,
+    ) -> Result<Listener, Error> {
         let mut last = io::Error::from(io::ErrorKind::InvalidInput);
         for port in ports {
-            match Listener::bind_at(SocketAddr::new(ip, port)) {
+            at.set_port(port);
+            match Listener::bind_at(at) {
                 Err(error) if is_of_one_port(&error) => last = error,
                 Err(error) => {
                     last = error;
@@ -55,6 +60,7 @@ impl Listener {
                 Ok(listener) => return Ok(listener),
             }
         }
+        let ip = at.ip();
         let what = format!("cannot listen at {ip} on any of the given ports");
         Err(Error::Io { peer: None, what, source: last })
     }

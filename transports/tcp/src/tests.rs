@@ -9,7 +9,7 @@ use tutti_transport::{Error, Peer, Transport, conformance};
 
 use crate::{Listener, Options, Tcp};
 
-const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const SESSION: u64 = 11;
 const MOMENT: Duration = Duration::from_millis(1);
 
@@ -241,7 +241,7 @@ fn another_session_is_refused() {
 /// The second of two members, where the first listens at an address of its own, but not yet.
 fn early(options: &Options) -> (Tcp, SocketAddr) {
     // No other test uses this address, so nobody else is given the port.
-    let listener = Listener::bind(Ipv4Addr::new(127, 0, 0, 77).into()).unwrap();
+    let listener = Listener::bind((Ipv4Addr::new(127, 0, 0, 77), 0).into()).unwrap();
     let (address, high) = (listener.local_addr(), Listener::bind(LOOPBACK).unwrap());
     drop(listener);
     let known = vec![Some(address), None];
@@ -288,7 +288,7 @@ fn who_is_no_peer_is_an_error() {
 
 #[test]
 fn first_free_port_of_a_range_is_taken() {
-    let ip = Ipv4Addr::new(127, 0, 0, 78).into();
+    let ip = SocketAddr::new(Ipv4Addr::new(127, 0, 0, 78).into(), 0);
     let taken = Listener::bind(ip).unwrap();
     let port = taken.local_addr().port();
     let free = Listener::bind(ip).unwrap().local_addr().port();

@@ -1,4 +1,4 @@
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use tutti_transport::handshake::Secret;
@@ -17,7 +17,7 @@ fn make(n: usize) -> Vec<Box<dyn Transport>> {
 /// Trunks of so many processes that know each other.
 fn trunks(n: usize) -> Vec<Trunk> {
     let trunk = |me| {
-        let listener = Listener::bind(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let secret = Secret::from_bytes([1; 32]);
         Trunk::new(listener, Peer(me), n, secret, 11, Options::default()).unwrap()
     };
