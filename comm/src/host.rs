@@ -7,13 +7,18 @@ pub(crate) fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// What tells hosts apart where names do not: the boot, the network namespace and the user.
-/// Ranks with equal keys then prove that they share memory by sharing it.
+/// What tells hosts apart where names do not: the network and the user. Ranks with equal keys then
+/// prove that they share memory by sharing it.
 pub(crate) fn key() -> String {
+    format!("{} uid {}", network(), rustix::process::getuid().as_raw())
+}
+
+/// What tells network stacks apart, each with a loopback of its own: the boot and the namespace.
+pub(crate) fn network() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_else(|_| name());
     let net = fs::read_link("/proc/self/ns/net")
         .map_or_else(|_| String::new(), |l| l.to_string_lossy().into_owned());
-    format!("{} {net} uid {}", boot.trim(), rustix::process::getuid().as_raw())
+    format!("{} {net}", boot.trim())
 }
 
 /// The NUMA node of the processor this thread is on; 0 where the system does not say.

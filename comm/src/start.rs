@@ -27,6 +27,7 @@ pub(crate) fn join(place: Place, config: &Config) -> Result<Parts, Error> {
     let report = Report {
         host: host::name(),
         host_key: config.host_id.clone().unwrap_or_else(host::key),
+        network: host::network(),
         pid: std::process::id(),
         numa_node: host::numa_node(),
         cores: cores::usable(),
@@ -39,6 +40,9 @@ pub(crate) fn join(place: Place, config: &Config) -> Result<Parts, Error> {
         report.address = seen_from_here(report.address, own);
     }
     compare_settings(rank, &joined.reports)?;
+    if let Some(what) = out_of_reach(&joined.reports) {
+        return Err(Error::start(Some(rank), what));
+    }
     let Links { transport, islands } =
         links::connect(rank, listener, &mut joined, &secret, config)?;
     let shared = Arc::new(SharedTcp::new(rank, &joined, secret));
@@ -155,6 +159,21 @@ fn compare_settings(rank: Rank, reports: &[Report]) -> Result<(), Error> {
     Err(Error::start(Some(rank), what))
 }
 
+/// The first rank that listens where one on another host cannot reach it, in words.
+fn out_of_reach(reports: &[Report]) -> Option<String> {
+    let (rank, report) =
+        reports.iter().enumerate().find(|(_, report)| report.address.ip().is_loopback())?;
+    let far = |other: &&Report| other.network != report.network;
+    let (other, from) = reports.iter().enumerate().find(|(_, other)| far(other))?;
+    let (host, ip) = (&report.host, report.address.ip());
+    Some(format!(
+        "rank {rank} (host {host}) listens at {ip}, which rank {other} (host {}) cannot reach: a loopback \
+         address, by which {host} reaches the rendezvous or which TUTTI_SOCKET_IFNAME chose there; see \
+         that MASTER_ADDR and /etc/hosts give {host} an address of a network",
+        from.host
+    ))
+}
+
 /// The fabric as the ranks report it. An island of one that could not share its host's memory
 /// is still on that host.
 fn fabric(reports: &[Report], islands: &[u32], config: &Config) -> Fabric {
@@ -176,4 +195,33 @@ fn fabric(reports: &[Report], islands: &[u32], config: &Config) -> Fabric {
 
 fn cores_of(host_key: &str, reports: &[Report]) -> f64 {
     cores::shared(reports.iter().filter(|r| r.host_key == host_key).map(|r| &r.cores))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(host: &str, address: &str) -> Report {
+        Report {
+            host: host.into(),
+            host_key: host.into(),
+            network: host.into(),
+            pid: 7,
+            numa_node: 0,
+            cores: cores::usable(),
+            address: format!("{address}:99").parse().unwrap(),
+            settings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_loopback_address_is_out_of_reach_for_other_hosts_only() {
+        let one_host = [report("a", "127.0.0.1"), report("a", "127.0.0.1")];
+        assert_eq!(out_of_reach(&one_host), None);
+        let two_hosts =
+            [report("a", "10.0.0.1"), report("b", "127.0.1.1"), report("a", "10.0.0.1")];
+        let what = out_of_reach(&two_hosts).unwrap();
+        assert!(what.starts_with("rank 1 (host b) listens at 127.0.1.1"), "{what}");
+        assert!(what.contains("/etc/hosts"), "{what}");
+    }
 }

@@ -141,6 +141,7 @@ mod tests {
         Report {
             host: "a".into(),
             host_key: "a".into(),
+            network: "a".into(),
             pid: 100 + rank,
             numa_node: 0,
             cores: crate::cores::Cores { affinity: vec![0, 1], quota: None },

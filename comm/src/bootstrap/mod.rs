@@ -152,7 +152,7 @@ impl Line {
                 let wrong = wrong.expect("there is at least one address");
                 return Err(Error::start(Some(rank), not_ours(&wrong)));
             };
-            if until <= Instant::now() {
+            if until <= Instant::now() || no_loopback(&absent) {
                 return Err(Error::start(Some(rank), nobody(absent, wrong, limit, attempt)));
             }
             std::thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
@@ -239,12 +239,26 @@ fn not_ours((address, error): &(SocketAddr, HandshakeError)) -> String {
 }
 
 /// Why the search for the hub is given up.
+/// Whether the loopback interface is down: then waiting does not help.
+fn no_loopback((address, error): &(SocketAddr, HandshakeError)) -> bool {
+    let down = |source: &io::Error| source.kind() == io::ErrorKind::NetworkUnreachable;
+    address.ip().is_loopback() && matches!(error, HandshakeError::Io(source) if down(source))
+}
+
 fn nobody(
-    (address, error): (SocketAddr, HandshakeError),
+    absent: (SocketAddr, HandshakeError),
     wrong: Option<(SocketAddr, HandshakeError)>,
     limit: Duration,
     attempts: u32,
 ) -> String {
+    if no_loopback(&absent) {
+        let address = absent.0;
+        return format!(
+            "the rendezvous at {address} is not reached: the loopback interface is down; bring it up by \
+             `ip link set lo up`"
+        );
+    }
+    let (address, error) = absent;
     let error = source_of(error);
     let also = wrong.map_or_else(String::new, |wrong| format!("; {}", not_ours(&wrong)));
     format!(

@@ -18,6 +18,8 @@ pub(crate) struct Report {
     pub(crate) host: String,
     /// What tells hosts apart: equal for ranks that may share memory.
     pub(crate) host_key: String,
+    /// What tells network stacks apart: ranks on different ones do not reach each other's loopback.
+    pub(crate) network: String,
     pub(crate) pid: u32,
     pub(crate) numa_node: u32,
     /// The processors it may use.
