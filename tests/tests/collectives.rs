@@ -132,6 +132,13 @@ by_name! {
     broadcast_by_flat_is_right: Collective::Broadcast { root: Rank(0) }, Flat;
     broadcast_by_binomial_is_right: Collective::Broadcast { root: Rank(1) }, Binomial;
     broadcast_by_chain_is_right: Collective::Broadcast { root: Rank(2) }, Chain;
+    broadcast_by_hierarchical_is_right: Collective::Broadcast { root: Rank(1) }, Hierarchical;
+    reduce_by_hierarchical_is_right: Collective::Reduce { root: Rank(1) }, Hierarchical;
+    all_gather_by_hierarchical_is_right: Collective::AllGather, Hierarchical;
+    reduce_scatter_by_hierarchical_is_right: Collective::ReduceScatter, Hierarchical;
+    gather_by_hierarchical_is_right: Collective::Gather { root: Rank(1) }, Hierarchical;
+    scatter_by_hierarchical_is_right: Collective::Scatter { root: Rank(1) }, Hierarchical;
+    all_to_all_by_hierarchical_is_right: Collective::AllToAll, Hierarchical;
     reduce_by_flat_is_right: Collective::Reduce { root: Rank(1) }, Flat;
     reduce_by_binomial_is_right: Collective::Reduce { root: Rank(0) }, Binomial;
     reduce_by_chain_is_right: Collective::Reduce { root: Rank(2) }, Chain;

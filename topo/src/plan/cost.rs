@@ -59,6 +59,14 @@ impl Job<'_> {
                 shape.channels = self.channels(order);
             }
             Algorithm::Chain => shape.depth = self.chain(order).best_depth(),
+            Algorithm::Hierarchical
+                if matches!(
+                    self.collective,
+                    Collective::Broadcast { .. } | Collective::Reduce { .. }
+                ) =>
+            {
+                shape.depth = self.chains_by_groups(&shape.groups, order[0]).best_depth();
+            }
             Algorithm::DoubleBinaryTree => shape.depth = self.trees(order).best_depth(),
             _ => {}
         }

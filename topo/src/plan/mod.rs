@@ -5,6 +5,7 @@
 //! plans for itself; [`Plan::digest`] lets ranks notice that they disagree.
 
 mod cost;
+mod groups;
 mod model;
 mod order;
 mod overrides;

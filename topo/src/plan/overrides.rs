@@ -160,7 +160,7 @@ mod tests {
         );
         assert_eq!(
             error("broadcast:ring"),
-            "broadcast has no algorithm `ring` (possible: fused, flat, binomial, chain)",
+            "broadcast has no algorithm `ring` (possible: fused, flat, binomial, chain, hierarchical)",
         );
         assert!(error("all_reduce:rng").contains("did you mean `ring`?"));
         assert!(error("all_reduce").contains("`all_reduce` is not of the form"));

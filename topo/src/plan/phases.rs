@@ -22,13 +22,14 @@ impl Job<'_> {
                     self.halving(order).chain(self.doubling(order)).collect()
                 }
                 Algorithm::DoubleBinaryTree => vec![self.trees(order).phase(shape.depth)],
-                Algorithm::Hierarchical => self.hierarchical(&shape.groups),
+                Algorithm::Hierarchical => self.all_reduce_by_groups(&shape.groups),
                 _ => unreachable!("{algorithm:?} does no all-reduce in steps"),
             },
             Collective::AllGather => match algorithm {
                 Algorithm::Flat => vec![self.everyone_to_everyone(order)],
                 Algorithm::Ring => vec![self.ring(order, 1, false)],
                 Algorithm::HalvingDoubling => self.doubling(order).collect(),
+                Algorithm::Hierarchical => self.all_gather_by_groups(&shape.groups),
                 _ => unreachable!("{algorithm:?} does no all-gather in steps"),
             },
             Collective::ReduceScatter => match algorithm {
@@ -37,11 +38,13 @@ impl Job<'_> {
                 }
                 Algorithm::Ring => vec![self.ring(order, 1, true)],
                 Algorithm::HalvingDoubling => self.halving(order).collect(),
+                Algorithm::Hierarchical => self.reduce_scatter_by_groups(&shape.groups),
                 _ => unreachable!("{algorithm:?} does no reduce-scatter in steps"),
             },
             Collective::AllToAll | Collective::AllToAllV => match algorithm {
                 Algorithm::Pairwise => vec![self.everyone_to_everyone(order)],
                 Algorithm::Bruck => self.bruck(order).collect(),
+                Algorithm::Hierarchical => self.all_to_all_by_groups(&shape.groups),
                 _ => unreachable!("{algorithm:?} does no all-to-all in steps"),
             },
             Collective::Broadcast { root }
@@ -51,13 +54,13 @@ impl Job<'_> {
                 let root = order.iter().position(|&rank| rank == root);
                 let root = root.expect("the root is one of the ranks");
                 let order: Vec<Rank> = [&order[root..], &order[..root]].concat();
-                self.rooted(algorithm, &order, shape.depth)
+                self.rooted(algorithm, &order, shape)
             }
         }
     }
 
     /// Phases of a collective from the first rank of the order, or to it.
-    fn rooted(&self, algorithm: Algorithm, order: &[Rank], depth: u32) -> Vec<Phase<'static>> {
+    fn rooted(&self, algorithm: Algorithm, order: &[Rank], shape: &Shape) -> Vec<Phase<'static>> {
         let phases = match (algorithm, self.collective) {
             (Algorithm::Flat, Collective::Broadcast { .. } | Collective::Reduce { .. }) => {
                 vec![self.root_and_others(order, self.bytes)]
@@ -72,7 +75,11 @@ impl Job<'_> {
                 let block = self.bytes / order.len() as f64;
                 self.binomial(order, |below| block * below as f64)
             }
-            (Algorithm::Chain, _) => vec![self.chain(order).phase(depth)],
+            (Algorithm::Chain, _) => vec![self.chain(order).phase(shape.depth)],
+            (Algorithm::Hierarchical, Collective::Broadcast { .. } | Collective::Reduce { .. }) => {
+                vec![self.chains_by_groups(&shape.groups, order[0]).phase(shape.depth)]
+            }
+            (Algorithm::Hierarchical, _) => self.scatter_by_groups(&shape.groups, order[0]),
             _ => unreachable!("{algorithm:?} has no root"),
         };
         match self.collective {
@@ -219,72 +226,10 @@ impl Job<'_> {
         };
         (0..levels).rev().map(phase).collect()
     }
-
-    fn hierarchical(&self, groups: &[Vec<Rank>]) -> Vec<Phase<'static>> {
-        let slices = groups.iter().map(Vec::len).max().unwrap_or(1);
-        let inside =
-            |block_of_receiver: bool| self.inside_groups(groups, slices, block_of_receiver);
-        let phases = [Some(inside(false)), self.across_groups(groups, slices), Some(inside(true))];
-        phases.into_iter().flatten().filter(|phase| phase.rounds > 0).collect()
-    }
-
-    /// One round of each group's ring after another: all blocks but the sender's own (scattering
-    /// and folding) or all but the receiver's own (gathering).
-    fn inside_groups(&self, groups: &[Vec<Rank>], slices: usize, gather: bool) -> Phase<'static> {
-        let slice = self.bytes / slices as f64;
-        let mut sends = Vec::new();
-        let mut latency_s = 0.0_f64;
-        for group in groups.iter().filter(|group| group.len() > 1) {
-            let size = group.len();
-            let mut lap_s = 0.0;
-            for (member, &from) in group.iter().enumerate() {
-                let next = (member + 1) % size;
-                let (first, end) = owned(if gather { next } else { member }, size, slices);
-                let bytes = slice * (slices - (end - first)) as f64;
-                sends.push(Send { from, to: group[next], bytes });
-                lap_s += self.model.latency_s(from, group[next]);
-            }
-            latency_s = latency_s.max(lap_s * (size - 1) as f64 / size as f64);
-        }
-        let folded = if gather { 0.0 } else { self.bytes * (slices - 1) as f64 / slices as f64 };
-        let (sends, latency_s) = (Box::new(sends.into_iter()), Some(latency_s));
-        Phase { sends, rounds: slices as u32 - 1, latency_s, folded }
-    }
-
-    /// A ring over the groups for each slice, through the ranks that own it.
-    fn across_groups(&self, groups: &[Vec<Rank>], slices: usize) -> Option<Phase<'static>> {
-        let count = groups.len() as f64;
-        let part = (count - 1.0) / count;
-        let bytes = 2.0 * part * self.bytes / slices as f64;
-        let mut sends: Vec<Send> = Vec::new();
-        let mut latency_s = 0.0_f64;
-        for slice in 0..slices {
-            let owner = |group: &Vec<Rank>| group[((slice + 1) * group.len() - 1) / slices];
-            let owners: Vec<Rank> = groups.iter().map(owner).collect();
-            let mut lap_s = 0.0;
-            for (&from, &to) in owners.iter().zip(owners.iter().cycle().skip(1)) {
-                sends.push(Send { from, to, bytes });
-                lap_s += self.model.latency_s(from, to);
-            }
-            latency_s = latency_s.max(2.0 * part * lap_s);
-        }
-        let smallest = groups.iter().map(Vec::len).min().unwrap_or(1);
-        (groups.len() > 1).then(|| Phase {
-            sends: Box::new(sends.into_iter()),
-            rounds: 2 * (groups.len() as u32 - 1),
-            latency_s: Some(latency_s),
-            folded: part * self.bytes / smallest as f64,
-        })
-    }
 }
 
-fn one_round<'s>(sends: impl Iterator<Item = Send> + 's, folded: f64) -> Phase<'s> {
+pub(super) fn one_round<'s>(sends: impl Iterator<Item = Send> + 's, folded: f64) -> Phase<'s> {
     Phase { sends: Box::new(sends), rounds: 1, latency_s: None, folded }
-}
-
-/// The first slice of a member of a group, and the one after its last.
-fn owned(member: usize, size: usize, slices: usize) -> (usize, usize) {
-    (member * slices / size, (member + 1) * slices / size)
 }
 
 #[cfg(test)]

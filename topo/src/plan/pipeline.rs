@@ -64,6 +64,26 @@ impl Job<'_> {
         }
     }
 
+    /// The data goes down several chains with common beginnings; `sends` are all its moves.
+    pub(super) fn tree_of_chains(&self, chains: &[Vec<Rank>], sends: Vec<Send>) -> Pipeline {
+        let mut longest = Way::default();
+        for chain in chains {
+            let hops = chain.windows(2).map(|hop| self.hop(hop[0], hop[1]));
+            longest = longest.longest(hops.fold(Way::default(), Way::then));
+        }
+        let slowest = sends.iter().map(|send| self.model.s_per_byte(send.from, send.to));
+        let slowest = slowest.fold(0.0, f64::max);
+        Pipeline {
+            folded: 0.0,
+            hops: chains.iter().map(|chain| chain.len() as u32 - 1).max().unwrap_or(0),
+            way_s: longest.latency_s,
+            fill_s: self.bytes * (longest.s_per_byte - slowest).max(0.0),
+            message_s: self.message_s(&sends),
+            bytes: self.bytes,
+            sends,
+        }
+    }
+
     /// Half of the data goes up one binary tree and down again, half another.
     ///
     /// A piece waits at each rank for that of the other child, so it takes the time of two on

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::schedule::Step;
 
 const HEAD: &str = "schema = \"fabric/1\"\n[units]\nbandwidth = \"GB/s\"\nlatency = \"ns\"\n";
 
@@ -60,6 +61,43 @@ fn hierarchical_wins_across_slow_hosts() {
     for (hosts, ranks) in [(2, 8), (4, 8), (3, 5)] {
         let best = choice(all_reduce(64 * MIB), &hosts_of(hosts, ranks));
         assert_eq!(best, Algorithm::Hierarchical, "{hosts} hosts of {ranks}");
+    }
+}
+
+#[test]
+fn each_collective_crosses_slow_hosts_once() {
+    let root = Rank(5);
+    for collective in [
+        Collective::Broadcast { root },
+        Collective::Reduce { root },
+        Collective::AllGather,
+        Collective::ReduceScatter,
+    ] {
+        let request = Request { collective, ..all_reduce(64 * MIB) };
+        let plan = plan(&request, &hosts_of(4, 8), &Overrides::default()).unwrap();
+        let crosses = |rank: Rank, to: Rank| rank.0 / 8 != to.0 / 8;
+        let mut across = 0.0;
+        for rank in (0..32).map(Rank) {
+            let schedule = plan.schedule(collective, rank).unwrap();
+            for step in &schedule.steps {
+                if let Step::Send { to, part } = *step
+                    && crosses(rank, to)
+                {
+                    across += f64::from(part.len) / f64::from(schedule.chunks);
+                }
+            }
+        }
+        assert!(across <= 3.0 + 1e-9, "{}: {across} times the data", plan.why);
+    }
+}
+
+#[test]
+fn groups_make_no_difference_within_one_host() {
+    for kind in Collective::KINDS {
+        for bytes in [64, 64 * KIB, 64 * MIB] {
+            let request = Request { collective: kind, ..all_reduce(bytes) };
+            assert_ne!(choice(request, &hosts_of(1, 8)), Algorithm::Hierarchical, "{kind:?}");
+        }
     }
 }
 

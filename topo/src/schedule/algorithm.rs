@@ -36,7 +36,7 @@ impl Algorithm {
         };
         let (me, size) = (position(order, rank), shape.size());
         let root = collective.root().map_or(0, |root| position(order, root));
-        let depth = shape.depth;
+        let (depth, sizes) = (shape.depth, &shape.group_sizes());
         let rounds = match collective {
             Collective::AllReduce | Collective::Barrier => match self {
                 Algorithm::Flat => flat::all_reduce(me, size),
@@ -44,46 +44,53 @@ impl Algorithm {
                 Algorithm::RecursiveDoubling => recursive_doubling::all_reduce(me, size),
                 Algorithm::HalvingDoubling => halving_doubling::all_reduce(me, size),
                 Algorithm::DoubleBinaryTree => double_binary_tree::all_reduce(me, size, depth),
-                Algorithm::Hierarchical => hierarchical::all_reduce(me, &shape.group_sizes()),
+                Algorithm::Hierarchical => hierarchical::all_reduce(me, sizes),
                 _ => return None,
             },
             Collective::Broadcast { .. } => match self {
                 Algorithm::Flat => flat::broadcast(me, size, root),
                 Algorithm::Binomial => binomial::broadcast(me, size, root),
                 Algorithm::Chain => chain::broadcast(me, size, root, depth),
+                Algorithm::Hierarchical => hierarchical::broadcast(me, sizes, root, depth),
                 _ => return None,
             },
             Collective::Reduce { .. } => match self {
                 Algorithm::Flat => flat::reduce(me, size, root),
                 Algorithm::Binomial => binomial::reduce(me, size, root),
                 Algorithm::Chain => chain::reduce(me, size, root, depth),
+                Algorithm::Hierarchical => hierarchical::reduce(me, sizes, root, depth),
                 _ => return None,
             },
             Collective::AllGather => match self {
                 Algorithm::Flat => flat::all_gather(me, size),
                 Algorithm::Ring => ring::all_gather(me, size),
                 Algorithm::HalvingDoubling => halving_doubling::all_gather(me, size),
+                Algorithm::Hierarchical => hierarchical::all_gather(me, sizes),
                 _ => return None,
             },
             Collective::ReduceScatter => match self {
                 Algorithm::Flat => flat::reduce_scatter(me, size),
                 Algorithm::Ring => ring::reduce_scatter(me, size),
                 Algorithm::HalvingDoubling => halving_doubling::reduce_scatter(me, size),
+                Algorithm::Hierarchical => hierarchical::reduce_scatter(me, sizes),
                 _ => return None,
             },
             Collective::Gather { .. } => match self {
                 Algorithm::Flat => flat::gather(me, size, root),
                 Algorithm::Binomial => binomial::gather(me, size, root),
+                Algorithm::Hierarchical => hierarchical::gather(me, sizes, root),
                 _ => return None,
             },
             Collective::Scatter { .. } => match self {
                 Algorithm::Flat => flat::scatter(me, size, root),
                 Algorithm::Binomial => binomial::scatter(me, size, root),
+                Algorithm::Hierarchical => hierarchical::scatter(me, sizes, root),
                 _ => return None,
             },
             Collective::AllToAll => match self {
                 Algorithm::Pairwise => pairwise::all_to_all(me, size),
                 Algorithm::Bruck => bruck::all_to_all(me, size),
+                Algorithm::Hierarchical => hierarchical::all_to_all(me, sizes),
                 _ => return None,
             },
             Collective::AllToAllV => match self {
@@ -141,17 +148,28 @@ impl Algorithm {
                 Algorithm::DoubleBinaryTree,
                 Algorithm::Hierarchical,
             ],
-            Collective::Broadcast { .. } => {
-                &[Algorithm::Fused, Algorithm::Flat, Algorithm::Binomial, Algorithm::Chain]
+            Collective::Broadcast { .. } => &[
+                Algorithm::Fused,
+                Algorithm::Flat,
+                Algorithm::Binomial,
+                Algorithm::Chain,
+                Algorithm::Hierarchical,
+            ],
+            Collective::Reduce { .. } => {
+                &[Algorithm::Flat, Algorithm::Binomial, Algorithm::Chain, Algorithm::Hierarchical]
             }
-            Collective::Reduce { .. } => &[Algorithm::Flat, Algorithm::Binomial, Algorithm::Chain],
-            Collective::AllGather | Collective::ReduceScatter => {
-                &[Algorithm::Flat, Algorithm::Ring, Algorithm::HalvingDoubling]
-            }
+            Collective::AllGather | Collective::ReduceScatter => &[
+                Algorithm::Flat,
+                Algorithm::Ring,
+                Algorithm::HalvingDoubling,
+                Algorithm::Hierarchical,
+            ],
             Collective::Gather { .. } | Collective::Scatter { .. } => {
-                &[Algorithm::Flat, Algorithm::Binomial]
+                &[Algorithm::Flat, Algorithm::Binomial, Algorithm::Hierarchical]
             }
-            Collective::AllToAll => &[Algorithm::Pairwise, Algorithm::Bruck],
+            Collective::AllToAll => {
+                &[Algorithm::Pairwise, Algorithm::Bruck, Algorithm::Hierarchical]
+            }
             Collective::AllToAllV => &[Algorithm::Pairwise],
         }
     }

@@ -173,7 +173,7 @@ pub enum Algorithm {
     HalvingDoubling,
     /// Two complementary binary trees, each carrying half of the data, pipelined.
     DoubleBinaryTree,
-    /// Reduce-scatter inside each group, all-reduce across groups, all-gather inside.
+    /// What crosses between groups crosses once, and is spread or folded inside them.
     Hierarchical,
     /// Binomial tree from the root, or to it.
     Binomial,

@@ -79,6 +79,19 @@ pub(super) fn groups_of(sizes: &[u32]) -> Shape {
     shape
 }
 
+/// Sizes of groups: one group, groups of one, two and three of any sizes, and more of mixed sizes, up
+/// to 64 ranks.
+pub(super) fn partitions() -> impl Iterator<Item = Vec<u32>> {
+    let one = (1..=9).map(|size| vec![size]);
+    let ones = (2..=9).map(|count| vec![1; count]);
+    let two = (1..=7).flat_map(|a| (1..=7).map(move |b| vec![a, b]));
+    let three =
+        (1..=4).flat_map(|a| (1..=4).flat_map(move |b| (1..=4).map(move |c| vec![a, b, c])));
+    let more =
+        [vec![8; 8], vec![4, 2, 1, 3], vec![5, 1, 1, 7, 2], vec![2; 11], vec![13, 8, 21, 3, 1]];
+    one.chain(ones).chain(two).chain(three).chain(more)
+}
+
 /// A generator of random numbers that repeats from its seed.
 ///
 /// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.

@@ -31,8 +31,8 @@ pub(super) fn all_gather(me: u32, size: u32) -> Rounds {
 }
 
 /// All ranks in one ring, each block a chunk.
-fn whole(me: u32, size: u32) -> Ring<impl Fn(u32) -> u32, impl Fn(u32) -> Part> {
-    Ring { me, size, at: |member| member, block: |block| Part::data(block, 1) }
+fn whole(me: u32, size: u32) -> Ring<impl Fn(u32) -> u32, impl Fn(u32) -> [Part; 1]> {
+    Ring { me, size, at: |member| member, block: |block| [Part::data(block, 1)] }
 }
 
 /// A ring of `size` members as member `me` sees it, on data of `size` blocks.
@@ -41,17 +41,23 @@ pub(super) struct Ring<At, Block> {
     pub(super) size: u32,
     /// The position of a member.
     pub(super) at: At,
-    /// The chunks of a block.
+    /// The parts of a block.
     pub(super) block: Block,
 }
 
-impl<At: Fn(u32) -> u32, Block: Fn(u32) -> Part> Ring<At, Block> {
+impl<At: Fn(u32) -> u32, Parts: IntoIterator<Item = Part>, Block: Fn(u32) -> Parts>
+    Ring<At, Block>
+{
     /// `size - 1` rounds from round `start`, after which each member holds the fold of the block
     /// of its own number.
     pub(super) fn reduce_scatter(&self, rounds: &mut Rounds, start: u32) {
         for round in 0..self.size - 1 {
-            rounds.send(start + round, self.next(), self.behind(round + 1));
-            rounds.recv_reduce(start + round, self.prev(), self.behind(round + 2));
+            for part in self.behind(round + 1) {
+                rounds.send(start + round, self.next(), part);
+            }
+            for part in self.behind(round + 2) {
+                rounds.recv_reduce(start + round, self.prev(), part);
+            }
         }
     }
 
@@ -59,8 +65,12 @@ impl<At: Fn(u32) -> u32, Block: Fn(u32) -> Part> Ring<At, Block> {
     /// number.
     pub(super) fn all_gather(&self, rounds: &mut Rounds, start: u32) {
         for round in 0..self.size - 1 {
-            rounds.send(start + round, self.next(), self.behind(round));
-            rounds.recv(start + round, self.prev(), self.behind(round + 1));
+            for part in self.behind(round) {
+                rounds.send(start + round, self.next(), part);
+            }
+            for part in self.behind(round + 1) {
+                rounds.recv(start + round, self.prev(), part);
+            }
         }
     }
 
@@ -73,7 +83,7 @@ impl<At: Fn(u32) -> u32, Block: Fn(u32) -> Part> Ring<At, Block> {
     }
 
     /// The block of the member `distance` (at most `size`) before this one.
-    fn behind(&self, distance: u32) -> Part {
+    fn behind(&self, distance: u32) -> Parts {
         (self.block)((self.me + self.size - distance) % self.size)
     }
 }

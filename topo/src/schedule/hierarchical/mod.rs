@@ -1,12 +1,26 @@
+//! Algorithms that know groups of ranks that are closer to each other: the ranks of a host, mostly.
+//! What crosses between groups crosses once, and is spread or folded inside.
+//!
+//! The positions of a group follow those of the group before.
+
+mod blocks;
+mod groups;
+mod pairs;
+mod rooted;
+
 use super::Part;
 use super::ring::Ring;
 use super::rounds::Rounds;
+use groups::Groups;
+
+pub(super) use blocks::{all_gather, reduce_scatter};
+pub(super) use pairs::all_to_all;
+pub(super) use rooted::{broadcast, gather, reduce, scatter};
 
 /// Hierarchical all-reduce: a ring reduce-scatter inside each group, a ring all-reduce across the
 /// groups for every slice among the ranks that own it, a ring all-gather inside each group.
 ///
-/// `sizes` are the ranks of each group; the positions of a group follow those of the one before.
-/// The data has as many slices as the largest group has ranks, each of as many chunks as there are
+/// `sizes` are the ranks of each group. The data has as many slices as the largest group has ranks, each of as many chunks as there are
 /// groups. The `i`-th of `m` ranks of a group owns the `i`-th of `m` nearly equal runs of slices.
 /// So between groups a rank of the largest group sends `2 * (groups - 1) / groups` of its one slice
 /// and a rank of a smaller group the same of several, round by round side by side.
@@ -14,24 +28,25 @@ use super::rounds::Rounds;
 /// Source: the two-level form of Cho et al., "BlueConnect: decomposing all-reduce for deep learning
 /// on heterogeneous network hierarchy", 2019.
 pub(super) fn all_reduce(me: u32, sizes: &[u32]) -> Rounds {
-    let layout = Layout::new(sizes);
-    let (group, member) = layout.find(me);
+    let groups = Groups::new(sizes);
+    let layout = Slices::new(sizes);
+    let (group, member) = groups.find(me);
     let mut rounds = Rounds::new(layout.slices * layout.groups());
     let (across, back) = (layout.slices, layout.slices + 2 * layout.groups());
 
     let inside = Ring {
         me: member,
         size: sizes[group as usize],
-        at: |member| layout.position(group, member),
-        block: |member| layout.slices_of(group, member),
+        at: |member| groups.position(group, member),
+        block: |member| [layout.slices_of(group, member)],
     };
     inside.reduce_scatter(&mut rounds, 0);
     for slice in (0..layout.slices).filter(|&slice| layout.owner(group, slice) == member) {
         let between = Ring {
             me: group,
             size: layout.groups(),
-            at: |group| layout.position(group, layout.owner(group, slice)),
-            block: |group| Part::data(slice * layout.groups() + group, 1),
+            at: |group| groups.position(group, layout.owner(group, slice)),
+            block: |group| [Part::data(slice * layout.groups() + group, 1)],
         };
         between.reduce_scatter(&mut rounds, across);
         between.all_gather(&mut rounds, across + layout.groups());
@@ -40,36 +55,19 @@ pub(super) fn all_reduce(me: u32, sizes: &[u32]) -> Rounds {
     rounds
 }
 
-/// Who sits where, and who owns what.
-struct Layout<'a> {
+/// Who owns which slices.
+struct Slices<'a> {
     sizes: &'a [u32],
-    /// The position of the first rank of each group.
-    starts: Vec<u32>,
     slices: u32,
 }
 
-impl<'a> Layout<'a> {
-    fn new(sizes: &'a [u32]) -> Layout<'a> {
-        let before = |sum: &mut u32, &size: &u32| {
-            *sum += size;
-            Some(*sum - size)
-        };
-        let starts = sizes.iter().scan(0, before).collect();
-        Layout { sizes, starts, slices: sizes.iter().copied().max().expect("a group") }
+impl<'a> Slices<'a> {
+    fn new(sizes: &'a [u32]) -> Slices<'a> {
+        Slices { sizes, slices: sizes.iter().copied().max().expect("a group") }
     }
 
     fn groups(&self) -> u32 {
         self.sizes.len() as u32
-    }
-
-    /// The group of a position and its number in it.
-    fn find(&self, position: u32) -> (u32, u32) {
-        let group = self.starts.partition_point(|&start| start <= position) - 1;
-        (group as u32, position - self.starts[group])
-    }
-
-    fn position(&self, group: u32, member: u32) -> u32 {
-        self.starts[group as usize] + member
     }
 
     /// The chunks of all slices that the member owns; at least one slice, as no group has more
@@ -93,7 +91,7 @@ impl<'a> Layout<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::Layout;
+    use super::Slices;
     use crate::schedule::proof::{all_sizes, groups_of, prove_shape, stats};
     use crate::schedule::{Algorithm, Collective, Shape};
 
@@ -140,7 +138,7 @@ mod tests {
         for slices in 1..=20 {
             for size in 1..=slices {
                 let sizes = [size, slices];
-                let layout = Layout::new(&sizes);
+                let layout = Slices::new(&sizes);
                 for slice in 0..slices {
                     let part = layout.slices_of(0, layout.owner(0, slice));
                     assert!((part.first..part.first + part.len).contains(&(2 * slice)));
