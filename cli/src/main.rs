@@ -1,11 +1,16 @@
 //! The `tutti` program: [`run`] starts the ranks of a job on this machine, [`mod@bench`] measures
-//! collectives and checks their results, [`plan`] says which algorithm would be used and why.
+//! collectives and checks their results, [`plan`] says which algorithm would be used and why, [`mod@topo`] what is known of the machine
+//! or cluster, [`mod@doctor`] what stands in the way of a job.
 
 mod bench;
+mod doctor;
+mod fabric;
 mod launcher;
+mod machine;
 mod plan;
 mod run;
 mod size;
+mod topo;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
@@ -28,6 +33,8 @@ enum Command {
     Run(run::Args),
     Bench(bench::Args),
     Plan(plan::Args),
+    Topo(topo::Args),
+    Doctor(doctor::Args),
     /// The second process of `bench limits`
     #[command(hide = true)]
     LimitsPeer,
@@ -50,6 +57,8 @@ fn dispatch(command: &Command) -> Result<ExitCode> {
         Command::Run(args) => run::run(args),
         Command::Bench(args) => bench::bench(args),
         Command::Plan(args) => plan::plan(args),
+        Command::Topo(args) => topo::topo(args),
+        Command::Doctor(args) => doctor::doctor(args),
         Command::LimitsPeer => bench::limits_peer().map(|()| ExitCode::SUCCESS),
     }
 }

@@ -1,19 +1,17 @@
 //! `tutti plan`: which algorithm a collective would use, and why, without running it.
 
-use std::fs;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroU32;
 use std::process::ExitCode;
-use std::thread::available_parallelism;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use tutti::{Config, Rank};
-use tutti_topo::fabric::{Fabric, Inside, RankReport};
+use tutti_topo::fabric::Fabric;
 use tutti_topo::plan::{Candidate, Plan, Request, plan as choose};
 use tutti_topo::schedule::Collective;
 
-use crate::{size, usage_error};
+use crate::{fabric, size, usage_error};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,7 +49,11 @@ pub(crate) fn plan(args: &Args) -> Result<ExitCode> {
     if args.bytes.is_none() && collective != Collective::Barrier {
         usage_error("plan", format!("--bytes is missing: {} moves data", args.collective));
     }
-    let fabric = fabric(args)?;
+    let ranks = args.ranks.map(NonZeroU32::get);
+    let fabric = match &args.fabric {
+        None => fabric::of_this_machine(ranks.unwrap_or(0)),
+        Some(path) => fabric::of_file(path, ranks)?,
+    };
     if args.root >= fabric.ranks() {
         let (root, ranks) = (args.root, fabric.ranks());
         usage_error("plan", format!("--root {root} is outside a group of {ranks} ranks"));
@@ -66,25 +68,6 @@ pub(crate) fn plan(args: &Args) -> Result<ExitCode> {
         println!("{plan}");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The fabric of the file, or as many ranks as are asked for on this machine.
-fn fabric(args: &Args) -> Result<Fabric> {
-    let Some(path) = &args.fabric else {
-        let report = RankReport {
-            host: "this machine".into(),
-            numa_node: 0,
-            cores: available_parallelism().map_or(1, NonZeroUsize::get) as f64,
-            inside: Inside::SharedMemory,
-        };
-        let ranks = args.ranks.map_or(0, NonZeroU32::get);
-        return Ok(Fabric::discovered(&vec![report; ranks as usize]));
-    };
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
-    let fabric = Fabric::from_toml(&text).with_context(|| format!("in {path}"))?;
-    let (asked, there) = (args.ranks.map_or(fabric.ranks(), NonZeroU32::get), fabric.ranks());
-    ensure!(asked == there, "{path} has {there} ranks, not {asked}");
-    Ok(fabric)
 }
 
 fn document(request: &Request, fabric: &Fabric, plan: &Plan) -> Value {
