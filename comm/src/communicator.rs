@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind};
 use crate::request::{Job, Request};
 use crate::stage::Buffers;
 use crate::work::{Held, Work};
-use crate::{UniqueId, start};
+use crate::{Store, UniqueId, start};
 
 /// A group of ranks that move and combine data together.
 ///
@@ -80,12 +80,31 @@ impl Communicator {
         size: u32,
         config: Config,
     ) -> Result<Communicator, Error> {
-        if rank.0 >= size {
-            let what = format!("rank {rank} is outside a group of {size}");
-            return Err(Error::new(Some(rank), ErrorKind::Argument(what)));
-        }
+        check_seat(rank, size)?;
         let meet = (size > 1).then(|| (vec![id.address], id.secret.clone()));
         Communicator::join(Place { rank, size, meet }, config)
+    }
+
+    /// Joins, as rank `rank` of `size`, over a key-value store that all ranks reach: rank 0 opens a
+    /// rendezvous, for as long as its process lives, and the store tells the others where it is.
+    /// Blocks until all ranks have joined: up to [`Config::start_deadline`] for the store, and as
+    /// long again for the ranks.
+    ///
+    /// The rendezvous is at the address that [`Config::socket_ifname`] and [`Config::port_range`]
+    /// choose, else at that of the first interface to a network and any free port.
+    ///
+    /// # Errors
+    ///
+    /// As [`Communicator::from_env`]; [`ErrorKind::Start`] with the key where the store fails.
+    pub fn from_store(
+        store: &dyn Store,
+        rank: Rank,
+        size: u32,
+        config: Config,
+    ) -> Result<Communicator, Error> {
+        check_seat(rank, size)?;
+        let place = Place::from_store(store, rank, size, &config)?;
+        Communicator::join(place, config)
     }
 
     /// A communicator over a transport that stands already, whose peer `i` is rank `i`. For tests and
@@ -214,6 +233,14 @@ impl Communicator {
     pub fn abort(&self) {
         self.abort.abort();
     }
+}
+
+fn check_seat(rank: Rank, size: u32) -> Result<(), Error> {
+    if rank.0 < size {
+        return Ok(());
+    }
+    let what = format!("rank {rank} is outside a group of {size}");
+    Err(Error::new(Some(rank), ErrorKind::Argument(what)))
 }
 
 fn kind(me: Rank, parts: &Parts) -> &'static str {

@@ -38,7 +38,7 @@ mod start;
 mod wait;
 mod work;
 
-pub use bootstrap::{AbortHandle, Rendezvous, UniqueId};
+pub use bootstrap::{AbortHandle, Rendezvous, Store, UniqueId};
 pub use call::Call;
 pub use communicator::Communicator;
 pub use config::{Config, TransportChoice};

@@ -12,6 +12,7 @@ mod nodes;
 mod rank_table;
 mod record;
 mod session;
+mod store;
 pub(crate) mod wire;
 
 use std::io::{self, Read, Write};
@@ -27,6 +28,7 @@ use hub::HubThread;
 pub use id::UniqueId;
 pub use monitor::AbortHandle;
 pub(crate) use monitor::Monitor;
+pub use store::Store;
 use wire::{FromHub, Inbox, Report, ToHub, WHOLE, encode};
 
 use crate::error::{Error, ErrorKind};
