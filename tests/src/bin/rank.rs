@@ -7,12 +7,16 @@
 //! with rank LOST in them fail; the others go on.
 //! `rank descriptors`: how many file descriptors are open with one group of all, and with sixteen.
 //! `rank once`: one checked all_reduce of 1,000 elements.
+//! `rank sockets`: as `once`, but says how many files and sockets are open before and after, and
+//! to how many peers the plan sends or listens.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use anyhow::Context;
 use tutti::{Collective, Communicator, Config, DataType, Rank, Reduction, Request};
 use tutti_tests::reference;
+use tutti_topo::schedule::Step;
 
 fn main() -> anyhow::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -24,9 +28,10 @@ fn main() -> anyhow::Result<()> {
         Some("grid") => return grid(&comm, args[1].parse()?),
         Some("descriptors") => return descriptors(&comm),
         Some("once") => once(&comm),
+        Some("sockets") => sockets(&comm),
         _ => anyhow::bail!(
             "what is to be done? reduce-forever MIB, receive-forever, mismatch KIND, grid LOST, \
-             descriptors, once"
+             descriptors, sockets, once"
         ),
     };
     match outcome {
@@ -143,4 +148,24 @@ fn once(comm: &Communicator) -> anyhow::Result<()> {
     comm.run(&sum(DataType::F32), None, &mut data)?;
     let want = reference::output(count, ranks, DataType::F32, Reduction::Sum);
     reference::compare(&data, &want, DataType::F32).map_err(anyhow::Error::msg)
+}
+
+fn sockets(comm: &Communicator) -> anyhow::Result<()> {
+    // What the listing opens for itself is there both times.
+    let open = || anyhow::Ok(std::fs::read_dir("/proc/self/fd")?.count());
+    let before = open()?;
+    once(comm)?;
+    let after = open()?;
+    let plan = comm.plan(Collective::AllReduce, 4 * 1000)?;
+    let schedule = plan.schedule(Collective::AllReduce, comm.rank());
+    let steps = schedule.into_iter().flat_map(|schedule| schedule.steps);
+    let peer = |step| match step {
+        Step::Send { to: peer, .. }
+        | Step::Recv { from: peer, .. }
+        | Step::RecvReduce { from: peer, .. } => Some(peer),
+        Step::Reduce { .. } | Step::Copy { .. } => None,
+    };
+    let peers = steps.filter_map(peer).collect::<BTreeSet<Rank>>().len();
+    println!("{before} {after} {peers}");
+    Ok(())
 }
