@@ -105,3 +105,13 @@ fn hierarchical_beats_a_ring_through_interleaved_hosts() {
     let bound = 2 * 3 * (count as u64 * 8) / 4;
     assert!(hierarchical < bound * 13 / 10, "{hierarchical} ns, bound {bound} ns");
 }
+
+#[test]
+fn five_hundred_and_twelve_ranks_reduce_and_gather() {
+    let cluster = cluster(&blocks(512, 8), "", 3, 0.2);
+    check(&cluster, 600);
+    let block = |comm: &Communicator| vec![comm.rank().0 as i32, comm.rank().0 as i32 * 7];
+    let (results, _) = cluster.run(|comm| comm.start_all_gather(block(comm)));
+    let want: Vec<i32> = (0..512).flat_map(|rank| [rank, rank * 7]).collect();
+    assert!(results.into_iter().all(|result| result.unwrap() == want));
+}

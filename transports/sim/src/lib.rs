@@ -1,11 +1,11 @@
 //! A transport on a virtual clock: many ranks in one process, links with latency and capacity,
 //! the same result for the same seed.
 //!
-//! Time passes only when the driver says so: it polls all ranks until none moves, then calls
-//! [`World::advance`]. Absent: wall clock, threads, real concurrency.
+//! Time passes only when the driver says so: it polls those who can move ([`World::take_stirred`])
+//! until none does, then calls [`World::advance`]. Absent: wall clock, threads, real concurrency.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -66,8 +66,10 @@ struct State {
     free_ns: Vec<u64>,
     /// Per ordered pair, `from * size + to`.
     ways: Vec<Way>,
-    /// When pieces arrive, earliest first.
-    arrivals: BinaryHeap<Reverse<u64>>,
+    /// When pieces arrive and at whom, earliest first.
+    arrivals: BinaryHeap<Reverse<(u64, Peer)>>,
+    /// For whom bytes arrived or a window opened, since the driver last asked.
+    stirred: BTreeSet<Peer>,
     closed: Vec<bool>,
     piece_bytes: usize,
     window_bytes: usize,
@@ -102,6 +104,7 @@ pub fn world(
         gb_per_s: options.gb_per_s,
         ways: (0..pairs).map(|_| Way::default()).collect(),
         arrivals: BinaryHeap::new(),
+        stirred: BTreeSet::new(),
         closed: vec![false; size as usize],
         piece_bytes: options.piece_bytes,
         window_bytes: options.window_bytes,
@@ -138,13 +141,21 @@ impl World {
     /// Moves the clock to the next arrival; `false` if nothing is under way.
     pub fn advance(&self) -> bool {
         let mut state = self.lock();
-        while let Some(Reverse(at)) = state.arrivals.pop() {
-            if at > state.now_ns {
-                state.now_ns = at;
-                return true;
-            }
+        let Some(&Reverse((next, _))) = state.arrivals.peek() else { return false };
+        state.now_ns = state.now_ns.max(next);
+        while let Some(&Reverse((at, to))) = state.arrivals.peek()
+            && at <= state.now_ns
+        {
+            state.arrivals.pop();
+            state.stirred.insert(to);
         }
-        false
+        true
+    }
+
+    /// The ranks for whom bytes arrived or a window opened since the last call. Nobody else can do
+    /// anything that it could not do before.
+    pub fn take_stirred(&self) -> impl Iterator<Item = Peer> + use<> {
+        std::mem::take(&mut self.lock().stirred).into_iter()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -174,7 +185,7 @@ impl State {
         way.last_ns = at;
         way.used += bytes.len();
         way.pieces.push_back((at, bytes.to_vec()));
-        self.arrivals.push(Reverse(at));
+        self.arrivals.push(Reverse((at, to)));
         self.changes += 1;
         self.payload_bytes += bytes.len() as u64;
     }
@@ -224,6 +235,7 @@ impl Transport for Sim {
         let mut state = self.world.lock();
         state.changes += 1;
         state.way(peer, self.me).used -= len;
+        state.stirred.insert(peer);
     }
 
     /// Does not sleep: time passes by [`World::advance`] alone.
