@@ -1,6 +1,7 @@
 //! Hosts on one machine: network namespaces on a bridge. Needs root and iproute2.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// Namespaces with an interface `eth0` each, on a bridge that lives in a namespace of its own. All
 /// is gone when this is dropped.
@@ -44,6 +45,33 @@ impl Hosts {
         command
     }
 
+    /// Makes every host's cable carry so many megabits per second each way, in packets of up to 9,000 bytes:
+    /// headers and acknowledgements then take less than one percent.
+    pub fn shape(&self, megabits: u32) {
+        let rate = format!("{megabits}mbit");
+        let shaped = |name: &str, device: &str| {
+            // The queue holds what all senders have under way, so that nothing is dropped.
+            let queue = ["root", "tbf", "rate", &rate, "burst", "128kb", "limit", "64mb"];
+            run("tc", &[&["-n", name, "qdisc", "add", "dev", device], &queue[..]].concat());
+            ip(&["-n", name, "link", "set", device, "mtu", "9000"]);
+        };
+        for index in 1..self.names.len() {
+            shaped(&self.names[index], "eth0");
+            shaped(&self.names[0], &format!("port{index}"));
+        }
+        ip(&["-n", &self.names[0], "link", "set", "switch", "mtu", "9000"]);
+    }
+
+    /// The bytes that host `index` has sent and received over its cable so far.
+    pub fn bytes(&self, index: usize) -> [u64; 2] {
+        ["tx_bytes", "rx_bytes"].map(|name| {
+            let mut command = self.command(index, "cat");
+            let output = command.arg(format!("/sys/class/net/eth0/statistics/{name}")).output();
+            let text = String::from_utf8(output.expect("cat is there").stdout).expect("a number");
+            text.trim().parse().expect("a number")
+        })
+    }
+
     /// Takes the cable of host `index` out.
     pub fn cut(&self, index: usize) {
         ip(&["-n", &self.names[0], "link", "set", &format!("port{}", index + 1), "down"]);
@@ -51,9 +79,13 @@ impl Hosts {
 }
 
 fn ip(args: &[&str]) {
-    let output = Command::new("ip").args(args).output().expect("the ip command is installed");
+    run("ip", args);
+}
+
+fn run(program: &str, args: &[&str]) {
+    let output = Command::new(program).args(args).output().expect("iproute2 is installed");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {}: {said}", args.join(" "));
+    assert!(output.status.success(), "{program} {}: {said}", args.join(" "));
 }
 
 impl Drop for Hosts {
@@ -61,6 +93,77 @@ impl Drop for Hosts {
         for name in &self.names {
             // May not exist, if `new` failed halfway.
             _ = Command::new("ip").args(["netns", "delete", name]).output();
+        }
+    }
+}
+
+/// Ranks as processes on hosts; killed when the test ends, however it ends.
+pub struct Ranks {
+    children: Vec<Child>,
+    lines: Vec<Lines<BufReader<ChildStdout>>>,
+}
+
+impl Ranks {
+    /// Starts `program` as rank `r` on host `on[r]`, for each `r`, with the variables that `set` gives by
+    /// rank. They meet at host 0.
+    pub fn start(
+        hosts: &Hosts,
+        program: &str,
+        on: &[usize],
+        args: &[&str],
+        set: impl Fn(usize) -> Vec<(&'static str, String)>,
+    ) -> Ranks {
+        let start = |(rank, host): (usize, &usize)| {
+            hosts
+                .command(*host, program)
+                .args(args)
+                .env("RANK", rank.to_string())
+                .env("WORLD_SIZE", on.len().to_string())
+                .env("MASTER_ADDR", "10.77.0.1")
+                .env("MASTER_PORT", "29555")
+                .env("TUTTI_JOB_SECRET", "of this test")
+                .envs(set(rank))
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("the ip command is installed")
+        };
+        let mut children: Vec<_> = on.iter().enumerate().map(start).collect();
+        let lines = |child: &mut Child| {
+            BufReader::new(child.stdout.take().expect("taken only here")).lines()
+        };
+        Ranks { lines: children.iter_mut().map(lines).collect(), children }
+    }
+
+    /// What a rank prints next.
+    pub fn next_line(&mut self, rank: usize) -> String {
+        self.lines[rank].next().expect("the rank says something").expect("text")
+    }
+
+    /// All that a rank still prints.
+    pub fn rest(&mut self, rank: usize) -> String {
+        self.lines[rank].by_ref().map(|line| line.expect("text")).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Kills a rank.
+    pub fn kill(&mut self, rank: usize) {
+        self.children[rank].kill().expect("an own child");
+    }
+
+    /// Gives every rank an empty line to read.
+    pub fn tell_all(&mut self) {
+        for child in &mut self.children {
+            let input = child.stdin.as_mut().expect("it is piped");
+            input.write_all(b"\n").expect("the rank reads");
+        }
+    }
+}
+
+impl Drop for Ranks {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            _ = child.kill();
+            _ = child.wait();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A key-value store of the caller as the place where the ranks find the rendezvous.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use tutti_topo::Rank;
@@ -95,12 +95,13 @@ fn find(store: &dyn Store, rank: Rank, limit: Duration) -> Result<UniqueId, Erro
 
 /// A rendezvous at the address and port that the settings choose.
 fn open(config: &Config) -> Result<Rendezvous, Error> {
-    let ip = own_address(config)?;
+    let mut address = own_address(config)?;
     let ports: Vec<u16> =
         config.port_range.as_ref().map_or(vec![0], |range| range.iter().collect());
     let mut last = None;
     for port in ports {
-        match Rendezvous::bind(SocketAddr::new(ip, port)) {
+        address.set_port(port);
+        match Rendezvous::bind(address) {
             Ok(rendezvous) => return Ok(rendezvous),
             Err(error) => last = Some(error),
         }
@@ -109,11 +110,13 @@ fn open(config: &Config) -> Result<Rendezvous, Error> {
 }
 
 /// The address by which the other ranks may reach this host, IPv4 before IPv6.
-fn own_address(config: &Config) -> Result<IpAddr, Error> {
+fn own_address(config: &Config) -> Result<SocketAddr, Error> {
     let there = interfaces::of_this_host()
         .map_err(|source| Error::system("cannot list the network interfaces", source))?;
     let filter = config.socket_ifname.as_ref();
-    let of_family = |like| interfaces::choose(&there, filter, like);
+    let of_family = |like| {
+        interfaces::candidates(&there, filter, like).map(|candidates| candidates[0].address())
+    };
     of_family(Ipv4Addr::UNSPECIFIED.into())
         .or_else(|none| of_family(Ipv6Addr::UNSPECIFIED.into()).map_err(|_| none))
         .map_err(|problem| {

@@ -9,9 +9,12 @@
 //! `rank once`: one checked all_reduce of 1,000 elements.
 //! `rank sockets`: as `once`, but says how many files and sockets are open before and after, and
 //! to how many peers the plan sends or listens.
+//! `rank measure MIB ITERATIONS`: the algorithm of an all_reduce of that size and the bytes that this
+//! rank sends to each other in it; after a line on its input, the seconds that the fastest of so many took.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::time::Instant;
 
 use anyhow::Context;
 use tutti::{Collective, Communicator, Config, DataType, Rank, Reduction, Request};
@@ -29,9 +32,10 @@ fn main() -> anyhow::Result<()> {
         Some("descriptors") => return descriptors(&comm),
         Some("once") => once(&comm),
         Some("sockets") => sockets(&comm),
+        Some("measure") => measure(&comm, args[1].parse()?, args[2].parse()?),
         _ => anyhow::bail!(
             "what is to be done? reduce-forever MIB, receive-forever, mismatch KIND, grid LOST, \
-             descriptors, sockets, once"
+             descriptors, sockets, once, measure MIB ITERATIONS"
         ),
     };
     match outcome {
@@ -167,5 +171,34 @@ fn sockets(comm: &Communicator) -> anyhow::Result<()> {
     };
     let peers = steps.filter_map(peer).collect::<BTreeSet<Rank>>().len();
     println!("{before} {after} {peers}");
+    Ok(())
+}
+
+fn measure(comm: &Communicator, mib: usize, iterations: u32) -> anyhow::Result<()> {
+    let mut data = vec![1.0_f32; mib << 18];
+    comm.all_reduce(&mut data, Reduction::Max)?;
+    let plan = comm.plan(Collective::AllReduce, (mib as u64) << 20)?;
+    let schedule = plan.schedule(Collective::AllReduce, comm.rank()).context("it has steps")?;
+    let mut sent = BTreeMap::<Rank, u64>::new();
+    for step in schedule.steps {
+        if let Step::Send { to, part } = step {
+            *sent.entry(to).or_default() += u64::from(part.len);
+        }
+    }
+    let chunks = u64::from(schedule.chunks);
+    let sent =
+        sent.iter().map(|(to, parts)| format!(" {to}:{}", (parts * (mib << 20) as u64) / chunks));
+    println!("{}{}", plan.algorithm.name(), sent.collect::<String>());
+    std::io::stdin().read_line(&mut String::new())?;
+    let mut fastest = f64::INFINITY;
+    for _ in 0..iterations {
+        comm.barrier()?;
+        let start = Instant::now();
+        comm.all_reduce(&mut data, Reduction::Max)?;
+        fastest = fastest.min(start.elapsed().as_secs_f64());
+    }
+    comm.barrier()?;
+    println!("{fastest}");
+    std::io::stdin().read_line(&mut String::new())?;
     Ok(())
 }
