@@ -27,11 +27,19 @@ pub enum DataType {
     I64 = 6,
     /// Unsigned, 8 bits.
     U8 = 7,
+    /// Signed, 16 bits.
+    I16 = 8,
+    /// Unsigned, 16 bits.
+    U16 = 9,
+    /// Unsigned, 32 bits.
+    U32 = 10,
+    /// Unsigned, 64 bits.
+    U64 = 11,
 }
 
 impl DataType {
     /// Every type, in the order of the codes.
-    pub const ALL: [DataType; 8] = [
+    pub const ALL: [DataType; 12] = [
         DataType::F32,
         DataType::F64,
         DataType::F16,
@@ -40,6 +48,10 @@ impl DataType {
         DataType::I32,
         DataType::I64,
         DataType::U8,
+        DataType::I16,
+        DataType::U16,
+        DataType::U32,
+        DataType::U64,
     ];
 
     /// The name in reports and on command lines; [`from_name`](Self::from_name) reads it back.
@@ -56,9 +68,9 @@ impl DataType {
     pub fn size(self) -> usize {
         match self {
             DataType::I8 | DataType::U8 => 1,
-            DataType::F16 | DataType::BF16 => 2,
-            DataType::F32 | DataType::I32 => 4,
-            DataType::F64 | DataType::I64 => 8,
+            DataType::F16 | DataType::BF16 | DataType::I16 | DataType::U16 => 2,
+            DataType::F32 | DataType::I32 | DataType::U32 => 4,
+            DataType::F64 | DataType::I64 | DataType::U64 => 8,
         }
     }
 
@@ -81,8 +93,12 @@ impl DataType {
             DataType::BF16 => &["bf16", "bfp16", "bfloat16"],
             DataType::I8 => &["int8", "i8"],
             DataType::I32 => &["int32", "i32", "int"],
-            DataType::I64 => &["int64", "i64"],
-            DataType::U8 => &["uint8", "u8"],
+            DataType::I64 => &["int64", "i64", "long"],
+            DataType::U8 => &["uint8", "u8", "byte"],
+            DataType::I16 => &["int16", "i16", "short"],
+            DataType::U16 => &["uint16", "u16"],
+            DataType::U32 => &["uint32", "u32"],
+            DataType::U64 => &["uint64", "u64"],
         }
     }
 }
@@ -123,7 +139,20 @@ macro_rules! elements {
         }
     )*};
 }
-elements!(f32 => F32, f64 => F64, f16 => F16, bf16 => BF16, i8 => I8, i32 => I32, i64 => I64, u8 => U8);
+elements! {
+    f32 => F32,
+    f64 => F64,
+    f16 => F16,
+    bf16 => BF16,
+    i8 => I8,
+    i32 => I32,
+    i64 => I64,
+    u8 => U8,
+    i16 => I16,
+    u16 => U16,
+    u32 => U32,
+    u64 => U64
+}
 
 #[cfg(test)]
 mod tests {
@@ -136,8 +165,8 @@ mod tests {
             assert_eq!(DataType::from_code(data_type.code()), Some(data_type));
             assert_eq!(data_type.to_string(), data_type.name());
         }
-        assert_eq!(DataType::from_code(8), None);
-        assert_eq!(DataType::from_name("complex64"), None);
+        assert_eq!(DataType::from_code(DataType::ALL.len() as u8), None);
+        assert_eq!(DataType::from_name("int7"), None);
     }
 
     #[test]
@@ -176,6 +205,10 @@ mod tests {
         check::<i32>();
         check::<i64>();
         check::<u8>();
+        check::<i16>();
+        check::<u16>();
+        check::<u32>();
+        check::<u64>();
     }
 
     #[test]

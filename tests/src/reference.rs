@@ -61,6 +61,10 @@ pub fn encode(value: i64, data_type: DataType, out: &mut Vec<u8>) {
         DataType::I32 => out.extend((value as i32).to_ne_bytes()),
         DataType::I64 => out.extend(value.to_ne_bytes()),
         DataType::U8 => out.extend((value as u8).to_ne_bytes()),
+        DataType::I16 => out.extend((value as i16).to_ne_bytes()),
+        DataType::U16 => out.extend((value as u16).to_ne_bytes()),
+        DataType::U32 => out.extend((value as u32).to_ne_bytes()),
+        DataType::U64 => out.extend((value as u64).to_ne_bytes()),
     }
 }
 

@@ -23,6 +23,10 @@ pub(super) fn fill(case: &Case, runs: &[Run], data: &mut [u8]) {
         DataType::I32 => fill_as::<i32>(case, runs, data),
         DataType::I64 => fill_as::<i64>(case, runs, data),
         DataType::U8 => fill_as::<u8>(case, runs, data),
+        DataType::I16 => fill_as::<i16>(case, runs, data),
+        DataType::U16 => fill_as::<u16>(case, runs, data),
+        DataType::U32 => fill_as::<u32>(case, runs, data),
+        DataType::U64 => fill_as::<u64>(case, runs, data),
     }
 }
 
@@ -37,6 +41,10 @@ pub(super) fn first_wrong(case: &Case, runs: &[Run], data: &[u8]) -> Option<Wron
         DataType::I32 => first_wrong_as::<i32>(case, runs, data),
         DataType::I64 => first_wrong_as::<i64>(case, runs, data),
         DataType::U8 => first_wrong_as::<u8>(case, runs, data),
+        DataType::I16 => first_wrong_as::<i16>(case, runs, data),
+        DataType::U16 => first_wrong_as::<u16>(case, runs, data),
+        DataType::U32 => first_wrong_as::<u32>(case, runs, data),
+        DataType::U64 => first_wrong_as::<u64>(case, runs, data),
     }
 }
 
@@ -187,7 +195,7 @@ macro_rules! integers {
                 whole as $type
             }
             fn average(sum: i64, ranks: u32) -> Self {
-                (i64::from(sum as $type) / i64::from(ranks)) as $type
+                (i128::from(sum as $type) / i128::from(ranks)) as $type
             }
             fn average_slack(_: Self, _: u32) -> f64 {
                 0.0
@@ -198,7 +206,7 @@ macro_rules! integers {
         }
     )*};
 }
-integers!(i8, i32, i64, u8);
+integers!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 macro_rules! floats {
     ($($type:ty, $digits:expr, $from_f64:expr, $to_f64:expr;)*) => {$(

@@ -149,7 +149,7 @@ impl fmt::Debug for Kernel {
 fn is_float(data_type: DataType) -> bool {
     match data_type {
         DataType::F32 | DataType::F64 | DataType::F16 | DataType::BF16 => true,
-        DataType::I8 | DataType::I32 | DataType::I64 | DataType::U8 => false,
+        _ => false,
     }
 }
 
@@ -163,6 +163,10 @@ fn loops_for(data_type: DataType, reduction: Reduction) -> &'static Loops {
         DataType::I32 => loops_of::<i32>(reduction),
         DataType::I64 => loops_of::<i64>(reduction),
         DataType::U8 => loops_of::<u8>(reduction),
+        DataType::I16 => loops_of::<i16>(reduction),
+        DataType::U16 => loops_of::<u16>(reduction),
+        DataType::U32 => loops_of::<u32>(reduction),
+        DataType::U64 => loops_of::<u64>(reduction),
     }
 }
 

@@ -101,4 +101,8 @@ integers! {
     u8, through f32;
     i32, through f64;
     i64, through i64;
+    i16, through f32;
+    u16, through f32;
+    u32, through f64;
+    u64, through u64;
 }

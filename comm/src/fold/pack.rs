@@ -63,7 +63,7 @@ macro_rules! integers {
         }
     )*};
 }
-integers!(i8, i32, i64, u8);
+integers!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 impl Pack for bf16 {
     type Number = f32;

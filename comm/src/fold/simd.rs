@@ -81,6 +81,10 @@ packs! {
     i32: Self;
     i64: Self;
     u8: Self;
+    i16: Self;
+    u16: Self;
+    u32: Self;
+    u64: Self;
 }
 
 /// f16 through F16C, which the compiler does not find by itself.

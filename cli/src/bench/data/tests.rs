@@ -45,6 +45,10 @@ arithmetic! {
     u8, u8::wrapping_add, u8::wrapping_mul, |a, by| (i64::from(a) / i64::from(by)) as u8;
     i32, i32::wrapping_add, i32::wrapping_mul, |a, by| a / by as i32;
     i64, i64::wrapping_add, i64::wrapping_mul, |a, by| a / i64::from(by);
+    i16, i16::wrapping_add, i16::wrapping_mul, |a, by| (i64::from(a) / i64::from(by)) as i16;
+    u16, u16::wrapping_add, u16::wrapping_mul, |a, by| (i64::from(a) / i64::from(by)) as u16;
+    u32, u32::wrapping_add, u32::wrapping_mul, |a, by| a / by;
+    u64, u64::wrapping_add, u64::wrapping_mul, |a, by| a / u64::from(by);
     f32, |a, b| a + b, |a, b| a * b, |a, by| a / by as f32;
     f64, |a, b| a + b, |a, b| a * b, |a, by| a / f64::from(by);
     f16, |a, b| a + b, |a, b| a * b, |a, by| a / f16::from_f32(by as f32);
@@ -101,6 +105,10 @@ fn reduce_any(case: &Case, backwards: bool, result: &mut [u8]) {
         DataType::I32 => reduce::<i32>(case, backwards, result),
         DataType::I64 => reduce::<i64>(case, backwards, result),
         DataType::U8 => reduce::<u8>(case, backwards, result),
+        DataType::I16 => reduce::<i16>(case, backwards, result),
+        DataType::U16 => reduce::<u16>(case, backwards, result),
+        DataType::U32 => reduce::<u32>(case, backwards, result),
+        DataType::U64 => reduce::<u64>(case, backwards, result),
     }
 }
 

@@ -36,7 +36,7 @@ fn float(reduction: Reduction, a: f64, b: f64) -> f64 {
 fn integer(reduction: Reduction, a: i128, b: i128) -> i128 {
     match reduction {
         Reduction::Sum => a + b,
-        Reduction::Prod => a * b,
+        Reduction::Prod => a.wrapping_mul(b),
         Reduction::Min => Ord::min(a, b),
         Reduction::Max => Ord::max(a, b),
         Reduction::Avg => unreachable!("an average folds as a sum"),
@@ -59,6 +59,10 @@ pub(super) fn decode(data_type: DataType, bytes: &[u8]) -> Value {
         DataType::I32 => Value::Integer(read!(i32).into()),
         DataType::I64 => Value::Integer(read!(i64).into()),
         DataType::U8 => Value::Integer(read!(u8).into()),
+        DataType::I16 => Value::Integer(read!(i16).into()),
+        DataType::U16 => Value::Integer(read!(u16).into()),
+        DataType::U32 => Value::Integer(read!(u32).into()),
+        DataType::U64 => Value::Integer(read!(u64).into()),
     }
 }
 
@@ -74,6 +78,10 @@ pub(super) fn encode(data_type: DataType, value: Value) -> Vec<u8> {
         (DataType::I32, Value::Integer(value)) => (value as i32).to_ne_bytes().into(),
         (DataType::I64, Value::Integer(value)) => (value as i64).to_ne_bytes().into(),
         (DataType::U8, Value::Integer(value)) => (value as u8).to_ne_bytes().into(),
+        (DataType::I16, Value::Integer(value)) => (value as i16).to_ne_bytes().into(),
+        (DataType::U16, Value::Integer(value)) => (value as u16).to_ne_bytes().into(),
+        (DataType::U32, Value::Integer(value)) => (value as u32).to_ne_bytes().into(),
+        (DataType::U64, Value::Integer(value)) => (value as u64).to_ne_bytes().into(),
         _ => unreachable!("{value:?} is no {data_type}"),
     }
 }
@@ -110,5 +118,9 @@ pub(super) fn specials(data_type: DataType) -> Vec<Value> {
         DataType::I32 => integers(i32::MIN.into(), i32::MAX.into()),
         DataType::I64 => integers(i64::MIN.into(), i64::MAX.into()),
         DataType::U8 => integers(0, u8::MAX.into()),
+        DataType::I16 => integers(i16::MIN.into(), i16::MAX.into()),
+        DataType::U16 => integers(u16::MIN.into(), u16::MAX.into()),
+        DataType::U32 => integers(u32::MIN.into(), u32::MAX.into()),
+        DataType::U64 => integers(u64::MIN.into(), u64::MAX.into()),
     }
 }

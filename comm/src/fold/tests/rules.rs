@@ -68,10 +68,18 @@ fn integers_wrap() {
     check(Reduction::Sum, i8::MAX, 1, i8::MIN);
     check(Reduction::Sum, i32::MIN, -1, i32::MAX);
     check(Reduction::Sum, i64::MAX, 1, i64::MIN);
+    check(Reduction::Sum, i16::MAX, 1, i16::MIN);
+    check(Reduction::Sum, u16::MAX, 2, 1);
+    check(Reduction::Sum, u32::MAX, 2, 1);
+    check(Reduction::Sum, u64::MAX, 2, 1);
     check(Reduction::Prod, 16u8, 17, 16);
     check(Reduction::Prod, i8::MIN, -1, i8::MIN);
     check(Reduction::Prod, 1 << 16, 3 << 15, i32::MIN);
     check(Reduction::Prod, i64::MIN, -1, i64::MIN);
+    check(Reduction::Prod, i16::MIN, -1, i16::MIN);
+    check(Reduction::Prod, u16::MAX, u16::MAX, 1);
+    check(Reduction::Prod, u32::MAX, u32::MAX, 1);
+    check(Reduction::Prod, u64::MAX, u64::MAX, 1);
 }
 
 #[test]
