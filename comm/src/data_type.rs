@@ -74,6 +74,15 @@ impl DataType {
         }
     }
 
+    /// What kind of numbers the elements are.
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            DataType::F32 | DataType::F64 | DataType::F16 | DataType::BF16 => Kind::Float,
+            DataType::I8 | DataType::I16 | DataType::I32 | DataType::I64 => Kind::Integer,
+            DataType::U8 | DataType::U16 | DataType::U32 | DataType::U64 => Kind::Integer,
+        }
+    }
+
     /// The code on the wire.
     pub fn code(self) -> u8 {
         self as u8
@@ -107,6 +116,13 @@ impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
+}
+
+/// Types that the same reductions apply to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Float,
+    Integer,
 }
 
 /// A Rust type that is one of the [`DataType`]s. Sealed: the kernels know exactly these.

@@ -76,6 +76,9 @@ impl Request {
         from: Option<usize>,
         into: usize,
     ) -> Result<Job, String> {
+        if self.collective.reduces() {
+            self.reduction.applies_to(self.data_type)?;
+        }
         if let Some(root) = self.collective.root()
             && root.0 >= size
         {
@@ -303,6 +306,16 @@ mod tests {
         let outside = Collective::Reduce { root: Rank(4) };
         assert_eq!(why(outside, 0, None, 1), "root 4 is outside a group of 4");
         assert_eq!(why(Collective::AllToAllV, 0, None, 1), "the sizes of the blocks are missing");
+    }
+
+    #[test]
+    fn a_reduction_that_does_not_apply_is_refused_where_it_matters() {
+        let fit = |collective| {
+            let request = Request::new(collective, DataType::F32).by(Reduction::Band);
+            request.fit(Rank(0), 4, None, 16).map(drop)
+        };
+        assert!(fit(Collective::AllReduce).unwrap_err().starts_with("band does not apply"));
+        assert_eq!(fit(Collective::AllGather), Ok(()));
     }
 
     #[test]

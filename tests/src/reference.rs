@@ -6,11 +6,16 @@ use tutti::{DataType, Reduction};
 /// that every reduction over up to 64 ranks is exact in every type but for wrapping integers.
 pub fn value(rank: u32, index: u64, ranks: u32, reduction: Reduction) -> i64 {
     let hash = splitmix(u64::from(rank) << 40 ^ index);
+    let few = if hash.is_multiple_of(u64::from(ranks) + 1) { 3 } else { 0 };
     match reduction {
         // At most 64 x 3 = 192: exact in bf16.
         Reduction::Sum | Reduction::Min | Reduction::Max => (hash % 4) as i64,
         // Divisible by the number of ranks, so that dividing before or after the sum is exact.
         Reduction::Avg => (hash % 4) as i64 * i64::from(ranks),
+        // All bits on few ranks, or on all but few.
+        Reduction::Bor | Reduction::Lor => few,
+        Reduction::Band | Reduction::Land => 3 - few,
+        Reduction::Bxor | Reduction::Lxor => (hash % 2) as i64 * 3,
         // One rank per element contributes 2, the rest 1.
         Reduction::Prod => {
             if splitmix(index) % u64::from(ranks) == u64::from(rank) {
@@ -37,8 +42,18 @@ pub fn reduced(index: u64, ranks: u32, data_type: DataType, reduction: Reduction
         Reduction::Prod => values.product(),
         Reduction::Min => values.min().expect("there are ranks"),
         Reduction::Max => values.max().expect("there are ranks"),
+        Reduction::Band => values.fold(-1, |a, b| a & b),
+        Reduction::Bor => values.fold(0, |a, b| a | b),
+        Reduction::Bxor => values.fold(0, |a, b| a ^ b),
+        Reduction::Land => values.map(truth).fold(1, |a, b| a & b),
+        Reduction::Lor => values.map(truth).fold(0, |a, b| a | b),
+        Reduction::Lxor => values.map(truth).fold(0, |a, b| a ^ b),
         Reduction::Avg => wrapped(values.sum(), data_type) / i64::from(ranks),
     }
+}
+
+fn truth(value: i64) -> i64 {
+    i64::from(value != 0)
 }
 
 fn wrapped(sum: i64, data_type: DataType) -> i64 {
@@ -76,6 +91,16 @@ fn narrow(value: i64, exponent_bits: u32, mantissa_bits: u32) -> u16 {
     let mantissa = (value as u32 - (1 << exponent)) << mantissa_bits >> exponent;
     let bias = (1 << (exponent_bits - 1)) - 1;
     ((exponent + bias) << mantissa_bits | mantissa) as u16
+}
+
+/// Every type with every reduction that applies to it.
+pub fn types_and_reductions() -> impl Iterator<Item = (DataType, Reduction)> {
+    DataType::ALL.into_iter().flat_map(|data_type| {
+        let reductions = Reduction::ALL.into_iter();
+        let reductions =
+            reductions.filter(move |reduction| reduction.applies_to(data_type).is_ok());
+        reductions.map(move |reduction| (data_type, reduction))
+    })
 }
 
 /// The contribution of `rank` as bytes.

@@ -21,27 +21,24 @@ struct Case {
     offset: usize,
 }
 
+fn types_and_reductions() -> impl Strategy<Value = (DataType, Reduction)> {
+    prop::sample::select(reference::types_and_reductions().collect::<Vec<_>>())
+}
+
 fn case() -> impl Strategy<Value = Case> {
     let algorithms = Algorithm::all_for(Collective::AllReduce);
     let algorithms =
         algorithms.iter().copied().filter(|a| *a != Algorithm::Fused).collect::<Vec<_>>();
     (
         prop::collection::vec(0_u32..4, 1..=9),
-        prop::sample::select(DataType::ALL.to_vec()),
-        prop::sample::select(Reduction::ALL.to_vec()),
+        types_and_reductions(),
         prop_oneof![Just(0), Just(1), 2_u64..20, 20_u64..3000],
         prop::sample::select(algorithms),
         prop_oneof![32_usize..200, Just(4096), Just(1 << 20)],
         0_usize..16,
     )
-        .prop_map(|(host_of, data_type, reduction, count, algorithm, capacity, offset)| Case {
-            host_of,
-            data_type,
-            reduction,
-            count,
-            algorithm,
-            capacity,
-            offset,
+        .prop_map(|(host_of, (data_type, reduction), count, algorithm, capacity, offset)| {
+            Case { host_of, data_type, reduction, count, algorithm, capacity, offset }
         })
 }
 
@@ -57,12 +54,10 @@ fn deal() -> impl Strategy<Value = DealCase> {
     let sizes = prop::collection::vec(prop::collection::vec(0_u64..60, 9), 9);
     let capacity = prop_oneof![32_usize..200, Just(4096)];
     let kind = prop::sample::select(Collective::KINDS.to_vec());
-    let types = prop::sample::select(DataType::ALL.to_vec());
-    let reductions = prop::sample::select(Reduction::ALL.to_vec());
     let form =
-        (kind, types, reductions, any::<bool>(), any::<bool>(), any::<prop::sample::Index>());
+        (kind, types_and_reductions(), any::<bool>(), any::<bool>(), any::<prop::sample::Index>());
     (ranks_and_root, sizes, capacity, form).prop_map(|((ranks, root), sizes, capacity, form)| {
-        let (kind, data_type, reduction, in_place, listed, algorithm) = form;
+        let (kind, (data_type, reduction), in_place, listed, algorithm) = form;
         let collective = kind.with_root(Rank(root));
         let row = |row: &Vec<u64>| row[..ranks as usize].to_vec();
         let sizes = match collective {

@@ -162,6 +162,9 @@ impl Args {
                 _ => drop(self.overrides(algo, &Overrides::default())?),
             }
         }
+        if self.collective().reduces() {
+            self.reduction.applies_to(self.data_type)?;
+        }
         let launched = std::env::var("LOCAL_WORLD_SIZE").ok();
         let launched = launched.and_then(|size| size.parse::<u32>().ok());
         match (self.ranks, launched) {
@@ -331,6 +334,7 @@ mod tests {
             "all_reduce -c 3",
             "all_reduce -d complex64",
             "all_reduce -o xor",
+            "all_reduce -d fp32 -o band",
             "all_reduce --transport pigeon",
             "all_reduce --deadline 0",
             "gather_all",

@@ -97,12 +97,22 @@ fn expected<T: Number>(case: &Case, inputs: &Inputs, of: Option<u32>, index: u64
         Reduction::Prod => values.fold(1, i64::wrapping_mul),
         Reduction::Min => values.min().unwrap_or(0),
         Reduction::Max => values.max().unwrap_or(0),
+        Reduction::Band => values.fold(-1, |a, b| a & b),
+        Reduction::Bor => values.fold(0, |a, b| a | b),
+        Reduction::Bxor => values.fold(0, |a, b| a ^ b),
+        Reduction::Land => values.map(truth).fold(1, |a, b| a & b),
+        Reduction::Lor => values.map(truth).fold(0, |a, b| a | b),
+        Reduction::Lxor => values.map(truth).fold(0, |a, b| a ^ b),
         Reduction::Avg => {
             let average = T::average(values.sum(), inputs.ranks);
             return (average, T::average_slack(average, inputs.ranks));
         }
     };
     (T::from_whole(whole), 0.0)
+}
+
+fn truth(whole: i64) -> i64 {
+    i64::from(whole != 0)
 }
 
 /// The contributions of all ranks as whole numbers, each a function of rank and index.
@@ -118,6 +128,8 @@ enum Kind {
     Range { low: i64, span: u64, scale: i64 },
     /// 1, -1 or 2; a 2 on no more than six ranks, so that the product is at most 64.
     Factors { signed: bool },
+    /// 3 or 0, the rarer one with a chance of one to `odds`.
+    Bits { odds: u32, rare: i64 },
 }
 
 impl Inputs {
@@ -130,6 +142,9 @@ impl Inputs {
         let summand = (T::LARGEST / i64::from(ranks)).clamp(1, 100);
         let kind = match (case.reduces(), case.reduction) {
             (true, Reduction::Prod) => Kind::Factors { signed: T::SIGNED },
+            (true, Reduction::Band | Reduction::Land) => Kind::Bits { odds: ranks + 1, rare: 0 },
+            (true, Reduction::Bor | Reduction::Lor) => Kind::Bits { odds: ranks + 1, rare: 3 },
+            (true, Reduction::Bxor | Reduction::Lxor) => Kind::Bits { odds: 2, rare: 3 },
             (true, Reduction::Sum) => spread(summand, 1),
             // A float may be divided before it is added: let that be exact too.
             (true, Reduction::Avg) if T::FLOAT => spread(summand, i64::from(ranks)),
@@ -146,6 +161,8 @@ impl Inputs {
             Kind::Range { low, span, scale } => {
                 (low + ((u64::from(noise) * span) >> 32) as i64) * scale
             }
+            Kind::Bits { odds, rare } if noise.is_multiple_of(odds) => rare,
+            Kind::Bits { rare, .. } => 3 - rare,
             Kind::Factors { signed } => {
                 let apart = u64::from(self.ranks.div_ceil(6));
                 let may_be_two = (u64::from(rank) + index).is_multiple_of(apart);

@@ -4,11 +4,14 @@
 //!
 //! - Integers wrap. Their average is the wrapped sum, divided toward zero.
 //! - Floats round to nearest, ties to even. fp16 and bf16 are folded in `f32` and rounded once.
+//! - Bitwise reductions take integers as bits; logical ones take each as whether it is not zero,
+//!   and give 0 or 1.
 //! - NaN propagates, through minimum and maximum too (IEEE 754-2019 `minimum`, `maximum`), and
 //!   a result that is NaN is the canonical quiet NaN of its type, whatever the operands carried.
 //! - Floats are divided for an average before they are added: large ones do not overflow, unless
 //!   rounding carries an average out of the last few units of the range.
 
+mod bits;
 mod level;
 mod loops;
 mod number;
@@ -23,7 +26,11 @@ use half::{bf16, f16};
 
 pub use level::Level;
 
-use crate::{data_type::DataType, reduction::Reduction};
+use crate::{
+    data_type::{DataType, Kind},
+    reduction::Reduction,
+};
+use bits::{Bits, Truth};
 use loops::Loops;
 use number::{Add, Max, Min, Mul};
 use simd::{Packs, Simd};
@@ -36,7 +43,8 @@ use simd::{Packs, Simd};
 /// same bits, except for fp16 and bf16, which `fold_all` rounds only once.
 ///
 /// Buffers are elements as bytes in the byte order of the machine, at any address. Nothing
-/// here blocks or allocates.
+/// here blocks or allocates. What comes of a reduction that does not
+/// [apply](Reduction::applies_to) to the type means nothing.
 ///
 /// # Panics
 ///
@@ -70,7 +78,7 @@ impl Kernel {
 
     /// Whether contributions must be passed through [`prepare`](Self::prepare).
     pub fn needs_prepare(&self) -> bool {
-        self.reduction == Reduction::Avg && is_float(self.data_type)
+        self.reduction == Reduction::Avg && self.data_type.kind() == Kind::Float
     }
 
     /// Makes a contribution ready for folding: for an average of floats, divides it by the
@@ -97,11 +105,16 @@ impl Kernel {
 
     /// Whether the result must be passed through [`finish`](Self::finish).
     pub fn needs_finish(&self) -> bool {
-        self.reduction == Reduction::Avg && !is_float(self.data_type)
+        match self.reduction {
+            Reduction::Avg => self.data_type.kind() == Kind::Integer,
+            Reduction::Land | Reduction::Lor | Reduction::Lxor => self.ranks == 1,
+            _ => false,
+        }
     }
 
     /// Makes the result of folding the result of the reduction: for an average of integers,
-    /// divides it toward zero by the number of ranks.
+    /// divides it toward zero by the number of ranks; what a rank contributes alone to a logical
+    /// reduction becomes 0 or 1.
     pub fn finish(&self, data: &mut [u8]) {
         self.check(data, data.len());
         if self.needs_finish() {
@@ -146,14 +159,30 @@ impl fmt::Debug for Kernel {
     }
 }
 
-fn is_float(data_type: DataType) -> bool {
-    match data_type {
-        DataType::F32 | DataType::F64 | DataType::F16 | DataType::BF16 => true,
-        _ => false,
+fn loops_for(data_type: DataType, reduction: Reduction) -> &'static Loops {
+    match reduction {
+        Reduction::Band => const { &Loops::new::<Bits<u8>, Min>() },
+        Reduction::Bor => const { &Loops::new::<Bits<u8>, Max>() },
+        Reduction::Bxor => const { &Loops::new::<Bits<u8>, Add>() },
+        Reduction::Land => logical(data_type, Reduction::Min),
+        Reduction::Lor => logical(data_type, Reduction::Max),
+        Reduction::Lxor => logical(data_type, Reduction::Sum),
+        Reduction::Sum | Reduction::Prod | Reduction::Min | Reduction::Max | Reduction::Avg => {
+            arithmetic(data_type, reduction)
+        }
     }
 }
 
-fn loops_for(data_type: DataType, reduction: Reduction) -> &'static Loops {
+fn logical(data_type: DataType, reduction: Reduction) -> &'static Loops {
+    match data_type.size() {
+        1 => loops_of::<Truth<u8>>(reduction),
+        2 => loops_of::<Truth<u16>>(reduction),
+        4 => loops_of::<Truth<u32>>(reduction),
+        _ => loops_of::<Truth<u64>>(reduction),
+    }
+}
+
+fn arithmetic(data_type: DataType, reduction: Reduction) -> &'static Loops {
     match data_type {
         DataType::F32 => loops_of::<f32>(reduction),
         DataType::F64 => loops_of::<f64>(reduction),
@@ -170,11 +199,12 @@ fn loops_for(data_type: DataType, reduction: Reduction) -> &'static Loops {
     }
 }
 
+/// The loops for the arithmetic reductions.
 fn loops_of<E: Packs>(reduction: Reduction) -> &'static Loops {
     match reduction {
-        Reduction::Sum | Reduction::Avg => const { &Loops::new::<E, Add>() },
         Reduction::Prod => const { &Loops::new::<E, Mul>() },
         Reduction::Min => const { &Loops::new::<E, Min>() },
         Reduction::Max => const { &Loops::new::<E, Max>() },
+        _ => const { &Loops::new::<E, Add>() },
     }
 }

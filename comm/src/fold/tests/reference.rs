@@ -29,7 +29,7 @@ fn float(reduction: Reduction, a: f64, b: f64) -> f64 {
         Reduction::Min | Reduction::Max if a.is_nan() || b.is_nan() => f64::NAN,
         Reduction::Min => [b, a][usize::from(a_is_less)],
         Reduction::Max => [a, b][usize::from(a_is_less)],
-        Reduction::Avg => unreachable!("an average folds as a sum"),
+        _ => unreachable!("{reduction} does not fold floats"),
     }
 }
 
@@ -40,6 +40,12 @@ fn integer(reduction: Reduction, a: i128, b: i128) -> i128 {
         Reduction::Min => Ord::min(a, b),
         Reduction::Max => Ord::max(a, b),
         Reduction::Avg => unreachable!("an average folds as a sum"),
+        Reduction::Band => a & b,
+        Reduction::Bor => a | b,
+        Reduction::Bxor => a ^ b,
+        Reduction::Land => (a != 0 && b != 0).into(),
+        Reduction::Lor => (a != 0 || b != 0).into(),
+        Reduction::Lxor => ((a != 0) != (b != 0)).into(),
     }
 }
 

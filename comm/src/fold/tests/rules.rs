@@ -4,13 +4,13 @@ use half::{bf16, f16};
 
 use super::reference::{Value, canonical_nan, decode, encode};
 use super::{LONGEST, assert_same, elements, kernels, levels};
-use crate::data_type::{DataType, Element, bytes_of};
-use crate::fold::{Kernel, is_float};
+use crate::data_type::{DataType, Element, Kind, bytes_of};
+use crate::fold::{Kernel, Level};
 use crate::reduction::Reduction;
 
 #[test]
 fn nan_at_any_place_of_either_operand_gives_the_canonical_nan_there_alone() {
-    for kernel in kernels(2).filter(|kernel| is_float(kernel.data_type)) {
+    for kernel in kernels(2).filter(|kernel| kernel.data_type.kind() == Kind::Float) {
         let size = kernel.data_type.size();
         let one = encode(kernel.data_type, Value::Float(1.0));
         // All bits set: a NaN with a sign and a payload.
@@ -83,9 +83,35 @@ fn integers_wrap() {
 }
 
 #[test]
+fn logical_reductions_give_zero_or_one() {
+    for (reduction, expected) in
+        [(Reduction::Land, [0, 0, 1]), (Reduction::Lor, [0, 1, 1]), (Reduction::Lxor, [0, 1, 0])]
+    {
+        for level in levels() {
+            let kernel = Kernel::new(DataType::I32, reduction, 2, level);
+            let mut into = bytes_of(&[0, 0, 256]).to_vec();
+            kernel.fold(&mut into, bytes_of(&[0, -2, 1 << 31]));
+            assert_same(&into, bytes_of(&expected), &kernel, "logical");
+        }
+    }
+}
+
+#[test]
+fn what_one_rank_contributes_to_a_logical_reduction_becomes_zero_or_one() {
+    for reduction in [Reduction::Land, Reduction::Lor, Reduction::Lxor] {
+        let kernel = Kernel::new(DataType::U16, reduction, 1, Level::Baseline);
+        let mut data = bytes_of(&[0u16, 256, 1]).to_vec();
+        kernel.finish(&mut data);
+        assert_same(&data, bytes_of(&[0u16, 1, 1]), &kernel, "finish");
+    }
+}
+
+#[test]
 fn averages_of_integers_divide_toward_zero() {
     for ranks in [1, 2, 3, 7, 255, 256, 65_537, u32::MAX] {
-        for kernel in kernels(ranks).filter(Kernel::needs_finish) {
+        for kernel in kernels(ranks)
+            .filter(|kernel| kernel.reduction == Reduction::Avg && kernel.needs_finish())
+        {
             let divide = |bytes: &[u8]| match decode(kernel.data_type, bytes) {
                 Value::Integer(sum) => {
                     encode(kernel.data_type, Value::Integer(sum / i128::from(ranks)))
