@@ -1,9 +1,17 @@
 //! What a buffer's elements are.
 
+mod boolean;
+mod complex;
+mod fp8;
+
 use std::fmt;
 
 use half::{bf16, f16};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+pub use boolean::Bool;
+pub use complex::{Complex64, Complex128};
+pub use fp8::{Fp8E4M3, Fp8E5M2};
 
 /// The type of the elements of a collective.
 ///
@@ -35,11 +43,21 @@ pub enum DataType {
     U32 = 10,
     /// Unsigned, 64 bits.
     U64 = 11,
+    /// A truth value in a byte; see [`Bool`].
+    Bool = 12,
+    /// A complex number of two binary32, the real part first.
+    Complex64 = 13,
+    /// A complex number of two binary64, the real part first.
+    Complex128 = 14,
+    /// 8 bits, 4 of exponent and 3 of mantissa, without infinity; see [`Fp8E4M3`].
+    Fp8E4M3 = 15,
+    /// 8 bits, 5 of exponent and 2 of mantissa; see [`Fp8E5M2`].
+    Fp8E5M2 = 16,
 }
 
 impl DataType {
     /// Every type, in the order of the codes.
-    pub const ALL: [DataType; 12] = [
+    pub const ALL: [DataType; 17] = [
         DataType::F32,
         DataType::F64,
         DataType::F16,
@@ -52,6 +70,11 @@ impl DataType {
         DataType::U16,
         DataType::U32,
         DataType::U64,
+        DataType::Bool,
+        DataType::Complex64,
+        DataType::Complex128,
+        DataType::Fp8E4M3,
+        DataType::Fp8E5M2,
     ];
 
     /// The name in reports and on command lines; [`from_name`](Self::from_name) reads it back.
@@ -67,10 +90,15 @@ impl DataType {
     /// The size of one element in bytes.
     pub fn size(self) -> usize {
         match self {
-            DataType::I8 | DataType::U8 => 1,
+            DataType::I8
+            | DataType::U8
+            | DataType::Bool
+            | DataType::Fp8E4M3
+            | DataType::Fp8E5M2 => 1,
             DataType::F16 | DataType::BF16 | DataType::I16 | DataType::U16 => 2,
             DataType::F32 | DataType::I32 | DataType::U32 => 4,
-            DataType::F64 | DataType::I64 | DataType::U64 => 8,
+            DataType::F64 | DataType::I64 | DataType::U64 | DataType::Complex64 => 8,
+            DataType::Complex128 => 16,
         }
     }
 
@@ -80,6 +108,9 @@ impl DataType {
             DataType::F32 | DataType::F64 | DataType::F16 | DataType::BF16 => Kind::Float,
             DataType::I8 | DataType::I16 | DataType::I32 | DataType::I64 => Kind::Integer,
             DataType::U8 | DataType::U16 | DataType::U32 | DataType::U64 => Kind::Integer,
+            DataType::Bool => Kind::Bool,
+            DataType::Complex64 | DataType::Complex128 => Kind::Complex,
+            DataType::Fp8E4M3 | DataType::Fp8E5M2 => Kind::Float8,
         }
     }
 
@@ -108,6 +139,11 @@ impl DataType {
             DataType::U16 => &["uint16", "u16"],
             DataType::U32 => &["uint32", "u32"],
             DataType::U64 => &["uint64", "u64"],
+            DataType::Bool => &["bool"],
+            DataType::Complex64 => &["complex64", "c64", "cfloat"],
+            DataType::Complex128 => &["complex128", "c128", "cdouble"],
+            DataType::Fp8E4M3 => &["fp8_e4m3", "fp8e4m3", "float8_e4m3fn", "e4m3"],
+            DataType::Fp8E5M2 => &["fp8_e5m2", "fp8e5m2", "float8_e5m2", "e5m2"],
         }
     }
 }
@@ -121,8 +157,12 @@ impl fmt::Display for DataType {
 /// Types that the same reductions apply to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// Of 16 bits and more.
     Float,
+    Float8,
+    Complex,
     Integer,
+    Bool,
 }
 
 /// A Rust type that is one of the [`DataType`]s. Sealed: the kernels know exactly these.
@@ -167,7 +207,12 @@ elements! {
     i16 => I16,
     u16 => U16,
     u32 => U32,
-    u64 => U64
+    u64 => U64,
+    Bool => Bool,
+    Complex64 => Complex64,
+    Complex128 => Complex128,
+    Fp8E4M3 => Fp8E4M3,
+    Fp8E5M2 => Fp8E5M2
 }
 
 #[cfg(test)]
@@ -225,6 +270,11 @@ mod tests {
         check::<u16>();
         check::<u32>();
         check::<u64>();
+        check::<Bool>();
+        check::<Complex64>();
+        check::<Complex128>();
+        check::<Fp8E4M3>();
+        check::<Fp8E5M2>();
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub use bootstrap::{AbortHandle, Rendezvous, Store, UniqueId};
 pub use call::Call;
 pub use communicator::Communicator;
 pub use config::{Config, TransportChoice};
-pub use data_type::{DataType, Element};
+pub use data_type::{Bool, Complex64, Complex128, DataType, Element, Fp8E4M3, Fp8E5M2};
 pub use error::{Cause, Error, ErrorKind, Member};
 pub use interfaces::InterfaceFilter;
 pub use launch::Launch;

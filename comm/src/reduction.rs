@@ -10,9 +10,9 @@ use crate::data_type::{DataType, Kind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Reduction {
-    /// Their sum; integers wrap.
+    /// Their sum; integers wrap. Of bools, whether one is true.
     Sum = 0,
-    /// Their product; integers wrap.
+    /// Their product; integers wrap. Of bools, whether all are true.
     Prod = 1,
     /// The smallest: NaN if one is NaN, and -0 is below +0.
     Min = 2,
@@ -20,17 +20,17 @@ pub enum Reduction {
     Max = 3,
     /// Their sum divided by the number of ranks; of integers the wrapped sum, divided toward zero.
     Avg = 4,
-    /// Bitwise and of integers.
+    /// Bitwise and of integers and bools.
     Band = 5,
-    /// Bitwise or of integers.
+    /// Bitwise or of integers and bools.
     Bor = 6,
-    /// Bitwise exclusive or of integers.
+    /// Bitwise exclusive or of integers and bools.
     Bxor = 7,
-    /// Logical and: 1 if no integer is zero, 0 if one is.
+    /// Logical and: 1 if none is zero, 0 if one is.
     Land = 8,
-    /// Logical or: 1 if an integer is not zero, 0 if all are.
+    /// Logical or: 1 if one is not zero, 0 if all are.
     Lor = 9,
-    /// Logical exclusive or: 1 if an odd number of integers is not zero, 0 if an even number.
+    /// Logical exclusive or: 1 if an odd number of them is not zero, 0 if an even number.
     Lxor = 10,
 }
 
@@ -78,16 +78,17 @@ impl Reduction {
     ///
     /// Why not, in one sentence.
     pub fn applies_to(self, data_type: DataType) -> Result<(), String> {
+        let is_for_bits = !matches!(
+            self,
+            Reduction::Sum | Reduction::Prod | Reduction::Min | Reduction::Max | Reduction::Avg
+        );
         let why = match (self, data_type.kind()) {
-            (
-                Reduction::Band
-                | Reduction::Bor
-                | Reduction::Bxor
-                | Reduction::Land
-                | Reduction::Lor
-                | Reduction::Lxor,
-                Kind::Float,
-            ) => "it is for integers",
+            (_, Kind::Float | Kind::Float8 | Kind::Complex) if is_for_bits => {
+                "it is for integers and bool"
+            }
+            (Reduction::Avg, Kind::Bool) => "it is for integers, floats and complex numbers",
+            (Reduction::Min | Reduction::Max, Kind::Complex) => "complex numbers have no order",
+            (Reduction::Prod, Kind::Float8) => "products need more than eight bits",
             _ => return Ok(()),
         };
         Err(format!("{self} does not apply to {data_type}: {why}"))
@@ -128,6 +129,14 @@ mod tests {
     #[test]
     fn a_reduction_that_does_not_apply_says_what_it_is_for() {
         let why = Reduction::Band.applies_to(DataType::F32).unwrap_err();
-        assert_eq!(why, "band does not apply to fp32: it is for integers");
+        assert_eq!(why, "band does not apply to fp32: it is for integers and bool");
+        for (reduction, data_type, why) in [
+            (Reduction::Lxor, DataType::Complex64, "for integers and bool"),
+            (Reduction::Avg, DataType::Bool, "it is for integers, floats and complex numbers"),
+            (Reduction::Max, DataType::Complex128, "no order"),
+            (Reduction::Prod, DataType::Fp8E5M2, "more than eight bits"),
+        ] {
+            assert!(reduction.applies_to(data_type).unwrap_err().ends_with(why));
+        }
     }
 }

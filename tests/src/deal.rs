@@ -225,7 +225,7 @@ impl Deal {
     }
 
     fn value(&self, rank: u32, index: u64) -> i64 {
-        reference::value(rank, index, self.ranks, self.reduction)
+        reference::value(rank, index, self.ranks, self.data_type, self.reduction)
     }
 
     fn values(&self, indices: Range<u64>, value: impl Fn(u64) -> i64) -> Vec<u8> {

@@ -4,10 +4,19 @@ use tutti::{DataType, Reduction};
 
 /// The contribution of `rank` at `index`: differs per rank and per element, and is small enough
 /// that every reduction over up to 64 ranks is exact in every type but for wrapping integers.
-pub fn value(rank: u32, index: u64, ranks: u32, reduction: Reduction) -> i64 {
+pub fn value(rank: u32, index: u64, ranks: u32, data_type: DataType, reduction: Reduction) -> i64 {
     let hash = splitmix(u64::from(rank) << 40 ^ index);
     let few = if hash.is_multiple_of(u64::from(ranks) + 1) { 3 } else { 0 };
+    let holders = [index, !index].map(|place| splitmix(place) % u64::from(ranks));
+    let held = holders.iter().filter(|holder| **holder == u64::from(rank)).count() as i64;
     match reduction {
+        // Two contributions of at most 3, as 8-bit floats are exact to 8 only.
+        Reduction::Sum if is_fp8(data_type) => held * (1 + (hash % 3) as i64),
+        // And averages are exact if the number of ranks is.
+        Reduction::Avg if is_fp8(data_type) && (ranks <= 8 || ranks.is_power_of_two()) => {
+            held * i64::from(ranks)
+        }
+        Reduction::Avg if is_fp8(data_type) => 0,
         // At most 64 x 3 = 192: exact in bf16.
         Reduction::Sum | Reduction::Min | Reduction::Max => (hash % 4) as i64,
         // Divisible by the number of ranks, so that dividing before or after the sum is exact.
@@ -27,6 +36,10 @@ pub fn value(rank: u32, index: u64, ranks: u32, reduction: Reduction) -> i64 {
     }
 }
 
+fn is_fp8(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Fp8E4M3 | DataType::Fp8E5M2)
+}
+
 fn splitmix(n: u64) -> u64 {
     let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -36,7 +49,7 @@ fn splitmix(n: u64) -> u64 {
 
 /// The reduction of all ranks' values at `index`. Sums wrap where the type does.
 pub fn reduced(index: u64, ranks: u32, data_type: DataType, reduction: Reduction) -> i64 {
-    let values = (0..ranks).map(|rank| value(rank, index, ranks, reduction));
+    let values = (0..ranks).map(|rank| value(rank, index, ranks, data_type, reduction));
     match reduction {
         Reduction::Sum => values.sum(),
         Reduction::Prod => values.product(),
@@ -76,6 +89,11 @@ pub fn encode(value: i64, data_type: DataType, out: &mut Vec<u8>) {
         DataType::I32 => out.extend((value as i32).to_ne_bytes()),
         DataType::I64 => out.extend(value.to_ne_bytes()),
         DataType::U8 => out.extend((value as u8).to_ne_bytes()),
+        DataType::Bool => out.push((value != 0).into()),
+        DataType::Fp8E4M3 => out.push(narrow(value, 4, 3) as u8),
+        DataType::Fp8E5M2 => out.push(narrow(value, 5, 2) as u8),
+        DataType::Complex64 => out.extend([value as f32, 0.0].map(f32::to_ne_bytes).concat()),
+        DataType::Complex128 => out.extend([value as f64, 0.0].map(f64::to_ne_bytes).concat()),
         DataType::I16 => out.extend((value as i16).to_ne_bytes()),
         DataType::U16 => out.extend((value as u16).to_ne_bytes()),
         DataType::U32 => out.extend((value as u32).to_ne_bytes()),
@@ -111,7 +129,7 @@ pub fn input(
     data_type: DataType,
     reduction: Reduction,
 ) -> Vec<u8> {
-    bytes(count, data_type, |index| value(rank, index, ranks, reduction))
+    bytes(count, data_type, |index| value(rank, index, ranks, data_type, reduction))
 }
 
 /// The result of an all_reduce as bytes.

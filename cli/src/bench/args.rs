@@ -332,7 +332,7 @@ mod tests {
             "all_reduce -p 0",
             "all_reduce -p 2 -r 2",
             "all_reduce -c 3",
-            "all_reduce -d complex64",
+            "all_reduce -d int7",
             "all_reduce -o xor",
             "all_reduce -d fp32 -o band",
             "all_reduce --transport pigeon",

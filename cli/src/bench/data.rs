@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
-use tutti::{DataType, Reduction};
+use tutti::{Bool, Complex64, Complex128, DataType, Fp8E4M3, Fp8E5M2, Reduction};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::case::Case;
@@ -27,6 +27,11 @@ pub(super) fn fill(case: &Case, runs: &[Run], data: &mut [u8]) {
         DataType::U16 => fill_as::<u16>(case, runs, data),
         DataType::U32 => fill_as::<u32>(case, runs, data),
         DataType::U64 => fill_as::<u64>(case, runs, data),
+        DataType::Bool => fill_as::<Bool>(case, runs, data),
+        DataType::Complex64 => fill_as::<Complex64>(case, runs, data),
+        DataType::Complex128 => fill_as::<Complex128>(case, runs, data),
+        DataType::Fp8E4M3 => fill_as::<Fp8E4M3>(case, runs, data),
+        DataType::Fp8E5M2 => fill_as::<Fp8E5M2>(case, runs, data),
     }
 }
 
@@ -45,6 +50,11 @@ pub(super) fn first_wrong(case: &Case, runs: &[Run], data: &[u8]) -> Option<Wron
         DataType::U16 => first_wrong_as::<u16>(case, runs, data),
         DataType::U32 => first_wrong_as::<u32>(case, runs, data),
         DataType::U64 => first_wrong_as::<u64>(case, runs, data),
+        DataType::Bool => first_wrong_as::<Bool>(case, runs, data),
+        DataType::Complex64 => first_wrong_as::<Complex64>(case, runs, data),
+        DataType::Complex128 => first_wrong_as::<Complex128>(case, runs, data),
+        DataType::Fp8E4M3 => first_wrong_as::<Fp8E4M3>(case, runs, data),
+        DataType::Fp8E5M2 => first_wrong_as::<Fp8E5M2>(case, runs, data),
     }
 }
 
@@ -130,6 +140,8 @@ enum Kind {
     Factors { signed: bool },
     /// 3 or 0, the rarer one with a chance of one to `odds`.
     Bits { odds: u32, rare: i64 },
+    /// Up to `largest` either way, times `scale`, on no more than two ranks; 0 on the others.
+    Few { largest: i64, scale: i64 },
 }
 
 impl Inputs {
@@ -140,7 +152,17 @@ impl Inputs {
             Kind::Range { low, span: (largest - low) as u64 + 1, scale }
         };
         let summand = (T::LARGEST / i64::from(ranks)).clamp(1, 100);
+        let is_bool = case.data_type == DataType::Bool;
+        let is_fp8 = matches!(case.data_type, DataType::Fp8E4M3 | DataType::Fp8E5M2);
         let kind = match (case.reduces(), case.reduction) {
+            (true, Reduction::Sum | Reduction::Max) if is_bool => {
+                Kind::Bits { odds: ranks + 1, rare: 3 }
+            }
+            (true, Reduction::Prod | Reduction::Min) if is_bool => {
+                Kind::Bits { odds: ranks + 1, rare: 0 }
+            }
+            (true, Reduction::Sum) if is_fp8 => Kind::Few { largest: 3, scale: 1 },
+            (true, Reduction::Avg) if is_fp8 => Kind::Few { largest: 1, scale: i64::from(ranks) },
             (true, Reduction::Prod) => Kind::Factors { signed: T::SIGNED },
             (true, Reduction::Band | Reduction::Land) => Kind::Bits { odds: ranks + 1, rare: 0 },
             (true, Reduction::Bor | Reduction::Lor) => Kind::Bits { odds: ranks + 1, rare: 3 },
@@ -160,6 +182,13 @@ impl Inputs {
         match self.kind {
             Kind::Range { low, span, scale } => {
                 (low + ((u64::from(noise) * span) >> 32) as i64) * scale
+            }
+            Kind::Few { largest, scale } => {
+                let apart = u64::from(self.ranks.div_ceil(2));
+                let span = 2 * largest as u64 + 1;
+                let value = ((u64::from(noise) * span) >> 32) as i64 - largest;
+                let is_one = (u64::from(rank) + index).is_multiple_of(apart);
+                if is_one { value * scale } else { 0 }
             }
             Kind::Bits { odds, rare } if noise.is_multiple_of(odds) => rare,
             Kind::Bits { rare, .. } => 3 - rare,
@@ -253,6 +282,54 @@ floats! {
     f64, f64::MANTISSA_DIGITS, |x: f64| x, |x: f64| x;
     f16, f16::MANTISSA_DIGITS, f16::from_f64, f16::to_f64;
     bf16, bf16::MANTISSA_DIGITS, bf16::from_f64, bf16::to_f64;
+    Fp8E4M3, 4, |x: f64| Fp8E4M3::from_f32(x as f32), |x: Fp8E4M3| f64::from(x.to_f32());
+    Fp8E5M2, 3, |x: f64| Fp8E5M2::from_f32(x as f32), |x: Fp8E5M2| f64::from(x.to_f32());
+}
+
+impl Number for Bool {
+    const LARGEST: i64 = 1;
+    const SIGNED: bool = false;
+    const FLOAT: bool = false;
+    fn from_whole(whole: i64) -> Self {
+        Bool::from(whole != 0)
+    }
+    fn average(sum: i64, _: u32) -> Self {
+        Self::from_whole(sum)
+    }
+    fn average_slack(_: Self, _: u32) -> f64 {
+        0.0
+    }
+    /// A result is 0 or 1.
+    fn is_within(self, expected: Self, _: f64) -> bool {
+        self.0 == expected.0
+    }
+}
+
+macro_rules! complex {
+    ($($complex:ty => $part:ty;)*) => {$(
+        /// Real numbers.
+        impl Number for $complex {
+            const LARGEST: i64 = <$part>::LARGEST;
+            const SIGNED: bool = true;
+            const FLOAT: bool = true;
+            fn from_whole(whole: i64) -> Self {
+                Self::new(<$part>::from_whole(whole), 0.0)
+            }
+            fn average(sum: i64, ranks: u32) -> Self {
+                Self::new(<$part>::average(sum, ranks), 0.0)
+            }
+            fn average_slack(average: Self, ranks: u32) -> f64 {
+                <$part>::average_slack(average.re, ranks)
+            }
+            fn is_within(self, expected: Self, slack: f64) -> bool {
+                self.re.is_within(expected.re, slack) && self.im.is_within(expected.im, slack)
+            }
+        }
+    )*};
+}
+complex! {
+    Complex64 => f32;
+    Complex128 => f64;
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 //! One set of rules for all types and all vector levels, so that results repeat bit for bit:
 //!
 //! - Integers wrap. Their average is the wrapped sum, divided toward zero.
-//! - Floats round to nearest, ties to even. fp16 and bf16 are folded in `f32` and rounded once.
+//! - Floats round to nearest, ties to even. Those of 16 and 8 bits are folded in
+//!   `f32` and rounded once. Complex numbers are two floats; their product is the textbook's.
 //! - Bitwise reductions take integers as bits; logical ones take each as whether it is not zero,
-//!   and give 0 or 1.
+//!   and give 0 or 1. Bools are logical in all reductions: a sum is or, a product is and.
 //! - NaN propagates, through minimum and maximum too (IEEE 754-2019 `minimum`, `maximum`), and
 //!   a result that is NaN is the canonical quiet NaN of its type, whatever the operands carried.
 //! - Floats are divided for an average before they are added: large ones do not overflow, unless
@@ -27,12 +28,13 @@ use half::{bf16, f16};
 pub use level::Level;
 
 use crate::{
-    data_type::{DataType, Kind},
+    data_type::{Complex64, Complex128, DataType, Fp8E4M3, Fp8E5M2, Kind},
     reduction::Reduction,
 };
 use bits::{Bits, Truth};
 use loops::Loops;
 use number::{Add, Max, Min, Mul};
+pub(crate) use pack::widen_f16;
 use simd::{Packs, Simd};
 
 /// The arithmetic of one operation: a type, a reduction and how many ranks contribute.
@@ -40,7 +42,7 @@ use simd::{Packs, Simd};
 /// A result is `finish(prepare(c0) ⊕ prepare(c1) ⊕ …)`, made step by step with
 /// [`prepare`](Self::prepare), [`fold`](Self::fold) or [`fold_from`](Self::fold_from) and
 /// [`finish`](Self::finish), or at once with [`fold_all`](Self::fold_all). Both ways give the
-/// same bits, except for fp16 and bf16, which `fold_all` rounds only once.
+/// same bits, except for floats of 16 and 8 bits, which `fold_all` rounds only once.
 ///
 /// Buffers are elements as bytes in the byte order of the machine, at any address. Nothing
 /// here blocks or allocates. What comes of a reduction that does not
@@ -78,7 +80,8 @@ impl Kernel {
 
     /// Whether contributions must be passed through [`prepare`](Self::prepare).
     pub fn needs_prepare(&self) -> bool {
-        self.reduction == Reduction::Avg && self.data_type.kind() == Kind::Float
+        let is_whole = matches!(self.data_type.kind(), Kind::Integer | Kind::Bool);
+        self.reduction == Reduction::Avg && !is_whole
     }
 
     /// Makes a contribution ready for folding: for an average of floats, divides it by the
@@ -106,6 +109,7 @@ impl Kernel {
     /// Whether the result must be passed through [`finish`](Self::finish).
     pub fn needs_finish(&self) -> bool {
         match self.reduction {
+            _ if self.data_type == DataType::Bool => self.ranks == 1,
             Reduction::Avg => self.data_type.kind() == Kind::Integer,
             Reduction::Land | Reduction::Lor | Reduction::Lxor => self.ranks == 1,
             _ => false,
@@ -114,7 +118,7 @@ impl Kernel {
 
     /// Makes the result of folding the result of the reduction: for an average of integers,
     /// divides it toward zero by the number of ranks; what a rank contributes alone to a logical
-    /// reduction becomes 0 or 1.
+    /// reduction, or of bools, becomes 0 or 1.
     pub fn finish(&self, data: &mut [u8]) {
         self.check(data, data.len());
         if self.needs_finish() {
@@ -161,6 +165,7 @@ impl fmt::Debug for Kernel {
 
 fn loops_for(data_type: DataType, reduction: Reduction) -> &'static Loops {
     match reduction {
+        _ if data_type == DataType::Bool => logical(data_type, of_bools(reduction)),
         Reduction::Band => const { &Loops::new::<Bits<u8>, Min>() },
         Reduction::Bor => const { &Loops::new::<Bits<u8>, Max>() },
         Reduction::Bxor => const { &Loops::new::<Bits<u8>, Add>() },
@@ -173,6 +178,16 @@ fn loops_for(data_type: DataType, reduction: Reduction) -> &'static Loops {
     }
 }
 
+/// The reduction of numbers 0 and 1 that is this one of bools.
+fn of_bools(reduction: Reduction) -> Reduction {
+    match reduction {
+        Reduction::Prod | Reduction::Min | Reduction::Band | Reduction::Land => Reduction::Min,
+        Reduction::Bxor | Reduction::Lxor => Reduction::Sum,
+        _ => Reduction::Max,
+    }
+}
+
+/// Of whether elements are zero: least, most, or sum modulo 2.
 fn logical(data_type: DataType, reduction: Reduction) -> &'static Loops {
     match data_type.size() {
         1 => loops_of::<Truth<u8>>(reduction),
@@ -196,6 +211,14 @@ fn arithmetic(data_type: DataType, reduction: Reduction) -> &'static Loops {
         DataType::U16 => loops_of::<u16>(reduction),
         DataType::U32 => loops_of::<u32>(reduction),
         DataType::U64 => loops_of::<u64>(reduction),
+        DataType::Bool => loops_of::<Truth<u8>>(reduction),
+        // Sums and quotients are those of the components, which are faster alone.
+        DataType::Complex64 if reduction != Reduction::Prod => loops_of::<f32>(reduction),
+        DataType::Complex128 if reduction != Reduction::Prod => loops_of::<f64>(reduction),
+        DataType::Complex64 => loops_of::<Complex64>(reduction),
+        DataType::Complex128 => loops_of::<Complex128>(reduction),
+        DataType::Fp8E4M3 => loops_of::<Fp8E4M3>(reduction),
+        DataType::Fp8E5M2 => loops_of::<Fp8E5M2>(reduction),
     }
 }
 

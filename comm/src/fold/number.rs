@@ -1,5 +1,7 @@
 //! The arithmetic of reductions, free of branches so that loops over it become vector code.
 
+use crate::data_type::{Complex64, Complex128};
+
 /// A number as it is folded. Integers wrap. NaN stays NaN, in no particular form: the step
 /// that stores the result makes it canonical.
 pub(super) trait Number: Copy {
@@ -66,6 +68,38 @@ macro_rules! floats {
     )*};
 }
 floats!(f32, f64);
+
+/// The textbook's product. No reduction compares them: smaller and larger are by component.
+macro_rules! complex {
+    ($($complex:ty),*) => {$(
+        impl Number for $complex {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                Self::new(self.re + other.re, self.im + other.im)
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                Self::new(
+                    self.re * other.re - self.im * other.im,
+                    self.re * other.im + self.im * other.re,
+                )
+            }
+            #[inline(always)]
+            fn min(self, other: Self) -> Self {
+                Self::new(Number::min(self.re, other.re), Number::min(self.im, other.im))
+            }
+            #[inline(always)]
+            fn max(self, other: Self) -> Self {
+                Self::new(Number::max(self.re, other.re), Number::max(self.im, other.im))
+            }
+            #[inline(always)]
+            fn divide(self, by: u32) -> Self {
+                Self::new(Number::divide(self.re, by), Number::divide(self.im, by))
+            }
+        }
+    )*};
+}
+complex!(Complex64, Complex128);
 
 macro_rules! integers {
     ($($integer:ty, through $quotient:ty;)*) => {$(

@@ -4,10 +4,11 @@ use half::{bf16, f16};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::number::Number;
+use crate::data_type::{Complex64, Complex128, Fp8E4M3, Fp8E5M2};
 
 /// What a loop reads and writes at once: one element, or several that are converted together.
 pub(super) trait Pack: Copy + FromBytes + IntoBytes + Immutable + KnownLayout {
-    /// What it is folded as: `f32` for the 16-bit floats, for others itself.
+    /// What it is folded as: `f32` for floats of 16 and 8 bits, for others itself.
     type Number: Number;
     /// What the elements behind the last whole pack are read as.
     type Tail: Pack;
@@ -94,15 +95,7 @@ impl Pack for f16 {
 
     #[inline(always)]
     fn widen(self) -> f32 {
-        let bits = u32::from(self.to_bits());
-        let sign = (bits & 0x8000) << 16;
-        let magnitude = bits & 0x7fff;
-        let subnormal = (magnitude as i32 as f32 * SUBNORMAL_UNIT).to_bits();
-        let normal = (magnitude << 13) + REBIAS;
-        // Infinity and NaN: from the highest exponent to the highest.
-        let normal = if magnitude < 0x7c00 { normal } else { normal + REBIAS };
-        let widened = if magnitude < 0x0400 { subnormal } else { normal };
-        f32::from_bits(sign | widened)
+        widen_f16(self)
     }
 
     #[inline(always)]
@@ -119,10 +112,64 @@ impl Pack for f16 {
     }
 }
 
+/// The exact value.
+#[inline(always)]
+pub(crate) fn widen_f16(half: f16) -> f32 {
+    let bits = u32::from(half.to_bits());
+    let sign = (bits & 0x8000) << 16;
+    let magnitude = bits & 0x7fff;
+    let subnormal = (magnitude as i32 as f32 * SUBNORMAL_UNIT).to_bits();
+    let normal = (magnitude << 13) + REBIAS;
+    // Infinity and NaN: from the highest exponent to the highest.
+    let normal = if magnitude < 0x7c00 { normal } else { normal + REBIAS };
+    let widened = if magnitude < 0x0400 { subnormal } else { normal };
+    f32::from_bits(sign | widened)
+}
+
 /// The difference of the exponent biases of f32 and f16, where f32 keeps its exponent.
 const REBIAS: u32 = (127 - 15) << 23;
 /// The smallest f16 above zero, 2^-24.
 const SUBNORMAL_UNIT: f32 = 1.0 / 16_777_216.0;
+
+macro_rules! floats_of_8_bits {
+    ($($float:ty),*) => {$(
+        impl Pack for $float {
+            type Number = f32;
+            type Tail = Self;
+            type Block = [f32; 128];
+            const BLOCK: Self::Block = [0.0; 128];
+            #[inline(always)]
+            fn widen(self) -> f32 {
+                self.to_f32()
+            }
+            #[inline(always)]
+            fn narrow(number: f32) -> Self {
+                Self::from_f32(number)
+            }
+        }
+    )*};
+}
+floats_of_8_bits!(Fp8E4M3, Fp8E5M2);
+
+macro_rules! complex {
+    ($($complex:ty),*) => {$(
+        impl Pack for $complex {
+            type Number = Self;
+            type Tail = Self;
+            type Block = [Self; 512 / size_of::<Self>()];
+            const BLOCK: Self::Block = [Self::new(0.0, 0.0); 512 / size_of::<Self>()];
+            #[inline(always)]
+            fn widen(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn narrow(number: Self) -> Self {
+                Self::new(Pack::narrow(number.re), Pack::narrow(number.im))
+            }
+        }
+    )*};
+}
+complex!(Complex64, Complex128);
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@
 use half::{bf16, f16};
 
 use super::{level::Level, pack::Pack};
+use crate::data_type::{Complex64, Complex128, Fp8E4M3, Fp8E5M2};
 
 /// A level that this CPU has.
 #[derive(Clone, Copy)]
@@ -85,6 +86,10 @@ packs! {
     u16: Self;
     u32: Self;
     u64: Self;
+    Complex64: Self;
+    Complex128: Self;
+    Fp8E4M3: Self;
+    Fp8E5M2: Self;
 }
 
 /// f16 through F16C, which the compiler does not find by itself.

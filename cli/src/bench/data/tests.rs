@@ -35,10 +35,11 @@ fn bytes_of<'a>(case: &Case, words: &'a mut [u64]) -> &'a mut [u8] {
 }
 
 /// Folds with the arithmetic of the type itself, rounding after every step, in the given order.
-trait Arithmetic: Number + PartialOrd {
+trait Arithmetic: Number + PartialEq {
     fn add(self, other: Self) -> Self;
     fn multiply(self, other: Self) -> Self;
     fn divide(self, by: u32) -> Self;
+    fn is_less(self, other: Self) -> bool;
     /// Combines the bytes.
     fn bitwise(mut self, other: Self, combine: fn(u8, u8) -> u8) -> Self {
         let bytes = self.as_mut_bytes().iter_mut().zip(other.as_bytes());
@@ -50,12 +51,22 @@ trait Arithmetic: Number + PartialOrd {
     }
 }
 
+macro_rules! is_less {
+    () => {
+        PartialOrd::lt
+    };
+    ($is_less:expr) => {
+        $is_less
+    };
+}
+
 macro_rules! arithmetic {
-    ($($type:ty, $add:expr, $multiply:expr, $divide:expr;)*) => {$(
+    ($($type:ty, $add:expr, $multiply:expr, $divide:expr $(, $is_less:expr)?;)*) => {$(
         impl Arithmetic for $type {
             fn add(self, other: Self) -> Self { $add(self, other) }
             fn multiply(self, other: Self) -> Self { $multiply(self, other) }
             fn divide(self, by: u32) -> Self { $divide(self, by) }
+            fn is_less(self, other: Self) -> bool { is_less!($($is_less)?)(&self, &other) }
         }
     )*};
 }
@@ -72,6 +83,29 @@ arithmetic! {
     f64, |a, b| a + b, |a, b| a * b, |a, by| a / f64::from(by);
     f16, |a, b| a + b, |a, b| a * b, |a, by| a / f16::from_f32(by as f32);
     bf16, |a, b| a + b, |a, b| a * b, |a, by| a / bf16::from_f32(by as f32);
+    Bool, |a: Bool, b: Bool| Bool::from(a.get() || b.get()),
+        |a: Bool, b: Bool| Bool::from(a.get() && b.get()),
+        |a, _| a, |a: &Bool, b: &Bool| a.0 < b.0;
+    Complex64, |a: Complex64, b: Complex64| Complex64::new(a.re + b.re, a.im + b.im),
+        |a: Complex64, b: Complex64| Complex64::new(a.re * b.re, 0.0),
+        |a: Complex64, by| Complex64::new(a.re / by as f32, a.im), |_, _| false;
+    Complex128, |a: Complex128, b: Complex128| Complex128::new(a.re + b.re, a.im + b.im),
+        |a: Complex128, b: Complex128| Complex128::new(a.re * b.re, 0.0),
+        |a: Complex128, by| Complex128::new(a.re / f64::from(by), a.im), |_, _| false;
+    Fp8E4M3, |a, b| e4m3(a, b, |a, b| a + b), |a, b| e4m3(a, b, |a, b| a * b),
+        |a: Fp8E4M3, by| Fp8E4M3::from_f32(a.to_f32() / by as f32),
+        |a: &Fp8E4M3, b: &Fp8E4M3| a.to_f32() < b.to_f32();
+    Fp8E5M2, |a, b| e5m2(a, b, |a, b| a + b), |a, b| e5m2(a, b, |a, b| a * b),
+        |a: Fp8E5M2, by| Fp8E5M2::from_f32(a.to_f32() / by as f32),
+        |a: &Fp8E5M2, b: &Fp8E5M2| a.to_f32() < b.to_f32();
+}
+
+fn e4m3(a: Fp8E4M3, b: Fp8E4M3, combine: fn(f32, f32) -> f32) -> Fp8E4M3 {
+    Fp8E4M3::from_f32(combine(a.to_f32(), b.to_f32()))
+}
+
+fn e5m2(a: Fp8E5M2, b: Fp8E5M2, combine: fn(f32, f32) -> f32) -> Fp8E5M2 {
+    Fp8E5M2::from_f32(combine(a.to_f32(), b.to_f32()))
 }
 
 fn fold<T: Arithmetic>(reduction: Reduction, ranks: u32, values: impl Iterator<Item = T>) -> T {
@@ -92,14 +126,14 @@ fn fold<T: Arithmetic>(reduction: Reduction, ranks: u32, values: impl Iterator<I
         Reduction::Lor => T::from_whole((!a.is_zero() || !b.is_zero()).into()),
         Reduction::Lxor => T::from_whole((a.is_zero() != b.is_zero()).into()),
         Reduction::Min => {
-            if b < a {
+            if b.is_less(a) {
                 b
             } else {
                 a
             }
         }
         Reduction::Max => {
-            if b > a {
+            if a.is_less(b) {
                 b
             } else {
                 a
@@ -137,6 +171,11 @@ fn reduce_any(case: &Case, backwards: bool, result: &mut [u8]) {
         DataType::U16 => reduce::<u16>(case, backwards, result),
         DataType::U32 => reduce::<u32>(case, backwards, result),
         DataType::U64 => reduce::<u64>(case, backwards, result),
+        DataType::Bool => reduce::<Bool>(case, backwards, result),
+        DataType::Complex64 => reduce::<Complex64>(case, backwards, result),
+        DataType::Complex128 => reduce::<Complex128>(case, backwards, result),
+        DataType::Fp8E4M3 => reduce::<Fp8E4M3>(case, backwards, result),
+        DataType::Fp8E5M2 => reduce::<Fp8E5M2>(case, backwards, result),
     }
 }
 

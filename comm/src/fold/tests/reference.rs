@@ -2,19 +2,23 @@
 
 use half::{bf16, f16};
 
-use crate::{data_type::DataType, reduction::Reduction};
+use crate::data_type::{Bool, DataType, Fp8E4M3, Fp8E5M2};
+use crate::reduction::Reduction;
 
 /// An element of any type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value {
     Float(f64),
     Integer(i128),
+    /// Real and imaginary part.
+    Complex(f64, f64),
 }
 
 /// The reduction of elements in order, unrounded where `f64` allows.
 pub(super) fn reduce(data_type: DataType, reduction: Reduction, values: &[Value]) -> Value {
     let fold = |a: Value, b: Value| match (a, b) {
         (Value::Float(a), Value::Float(b)) => Value::Float(float(reduction, a, b)),
+        (Value::Complex(..), Value::Complex(..)) => complex(data_type, reduction, a, b),
         (Value::Integer(a), Value::Integer(b)) => Value::Integer(integer(reduction, a, b)),
         _ => unreachable!("{data_type} has values of one kind"),
     };
@@ -30,6 +34,22 @@ fn float(reduction: Reduction, a: f64, b: f64) -> f64 {
         Reduction::Min => [b, a][usize::from(a_is_less)],
         Reduction::Max => [a, b][usize::from(a_is_less)],
         _ => unreachable!("{reduction} does not fold floats"),
+    }
+}
+
+/// The textbook's sum and product, each product of floats rounded by itself.
+fn complex(data_type: DataType, reduction: Reduction, a: Value, b: Value) -> Value {
+    let (Value::Complex(a, ai), Value::Complex(b, bi)) = (a, b) else {
+        unreachable!("both are complex");
+    };
+    let times = |a: f64, b: f64| match data_type {
+        DataType::Complex64 => f64::from((a * b) as f32),
+        _ => a * b,
+    };
+    match reduction {
+        Reduction::Sum => Value::Complex(a + b, ai + bi),
+        Reduction::Prod => Value::Complex(times(a, b) - times(ai, bi), times(a, bi) + times(ai, b)),
+        _ => unreachable!("{reduction} does not fold complex numbers"),
     }
 }
 
@@ -65,6 +85,17 @@ pub(super) fn decode(data_type: DataType, bytes: &[u8]) -> Value {
         DataType::I32 => Value::Integer(read!(i32).into()),
         DataType::I64 => Value::Integer(read!(i64).into()),
         DataType::U8 => Value::Integer(read!(u8).into()),
+        DataType::Bool => Value::Integer((bytes != [0]).into()),
+        DataType::Fp8E4M3 => Value::Float(Fp8E4M3(bytes[0]).to_f32().into()),
+        DataType::Fp8E5M2 => Value::Float(Fp8E5M2(bytes[0]).to_f32().into()),
+        DataType::Complex64 | DataType::Complex128 => {
+            let (re, im) = bytes.split_at(bytes.len() / 2);
+            let part = |bytes| match decode(component(data_type), bytes) {
+                Value::Float(part) => part,
+                value => unreachable!("{value:?} is no float"),
+            };
+            Value::Complex(part(re), part(im))
+        }
         DataType::I16 => Value::Integer(read!(i16).into()),
         DataType::U16 => Value::Integer(read!(u16).into()),
         DataType::U32 => Value::Integer(read!(u32).into()),
@@ -72,7 +103,12 @@ pub(super) fn decode(data_type: DataType, bytes: &[u8]) -> Value {
     }
 }
 
-/// The element with this value: rounded, 16-bit floats by way of `f32`, or wrapped.
+/// The type of either part of a complex number.
+fn component(data_type: DataType) -> DataType {
+    if data_type == DataType::Complex64 { DataType::F32 } else { DataType::F64 }
+}
+
+/// The element with this value: rounded, short floats by way of `f32`, or wrapped.
 pub(super) fn encode(data_type: DataType, value: Value) -> Vec<u8> {
     match (data_type, value) {
         (_, Value::Float(value)) if value.is_nan() => canonical_nan(data_type),
@@ -88,6 +124,12 @@ pub(super) fn encode(data_type: DataType, value: Value) -> Vec<u8> {
         (DataType::U16, Value::Integer(value)) => (value as u16).to_ne_bytes().into(),
         (DataType::U32, Value::Integer(value)) => (value as u32).to_ne_bytes().into(),
         (DataType::U64, Value::Integer(value)) => (value as u64).to_ne_bytes().into(),
+        (DataType::Bool, Value::Integer(value)) => vec![Bool::from(value != 0).0],
+        (DataType::Fp8E4M3, Value::Float(value)) => vec![Fp8E4M3::from_f32(value as f32).0],
+        (DataType::Fp8E5M2, Value::Float(value)) => vec![Fp8E5M2::from_f32(value as f32).0],
+        (DataType::Complex64 | DataType::Complex128, Value::Complex(re, im)) => {
+            [re, im].map(|part| encode(component(data_type), Value::Float(part))).concat()
+        }
         _ => unreachable!("{value:?} is no {data_type}"),
     }
 }
@@ -99,6 +141,8 @@ pub(super) fn canonical_nan(data_type: DataType) -> Vec<u8> {
         DataType::F64 => 0x7ff8_0000_0000_0000u64.to_ne_bytes().into(),
         DataType::F16 => 0x7e00u16.to_ne_bytes().into(),
         DataType::BF16 => 0x7fc0u16.to_ne_bytes().into(),
+        DataType::Fp8E4M3 => vec![0x7f],
+        DataType::Fp8E5M2 => vec![0x7e],
         _ => unreachable!("{data_type} has no NaN"),
     }
 }
@@ -120,6 +164,18 @@ pub(super) fn specials(data_type: DataType) -> Vec<Value> {
         DataType::F64 => floats(f64::MAX, f64::MIN_POSITIVE, 5e-324),
         DataType::F16 => floats(65_504.0, 2f64.powi(-14), 2f64.powi(-24)),
         DataType::BF16 => floats(bf16::MAX.to_f64(), f64::from(f32::MIN_POSITIVE), 2f64.powi(-133)),
+        DataType::Bool => integers(0, 1),
+        DataType::Fp8E4M3 => floats(448.0, 2f64.powi(-6), 2f64.powi(-9)),
+        DataType::Fp8E5M2 => floats(57_344.0, 2f64.powi(-14), 2f64.powi(-16)),
+        DataType::Complex64 | DataType::Complex128 => {
+            let parts = specials(component(data_type));
+            let turned = parts.iter().cycle().skip(5);
+            let both = parts.iter().zip(turned).map(|both| match both {
+                (Value::Float(re), Value::Float(im)) => Value::Complex(*re, *im),
+                _ => unreachable!("parts are floats"),
+            });
+            both.collect()
+        }
         DataType::I8 => integers(i8::MIN.into(), i8::MAX.into()),
         DataType::I32 => integers(i32::MIN.into(), i32::MAX.into()),
         DataType::I64 => integers(i64::MIN.into(), i64::MAX.into()),

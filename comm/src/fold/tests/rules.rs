@@ -4,13 +4,17 @@ use half::{bf16, f16};
 
 use super::reference::{Value, canonical_nan, decode, encode};
 use super::{LONGEST, assert_same, elements, kernels, levels};
-use crate::data_type::{DataType, Element, Kind, bytes_of};
+use crate::data_type::{Complex64, DataType, Element, Fp8E4M3, Kind, bytes_of};
 use crate::fold::{Kernel, Level};
 use crate::reduction::Reduction;
 
+fn is_float(kernel: &Kernel) -> bool {
+    matches!(kernel.data_type.kind(), Kind::Float | Kind::Float8)
+}
+
 #[test]
 fn nan_at_any_place_of_either_operand_gives_the_canonical_nan_there_alone() {
-    for kernel in kernels(2).filter(|kernel| kernel.data_type.kind() == Kind::Float) {
+    for kernel in kernels(2).filter(is_float) {
         let size = kernel.data_type.size();
         let one = encode(kernel.data_type, Value::Float(1.0));
         // All bits set: a NaN with a sign and a payload.
@@ -83,6 +87,49 @@ fn integers_wrap() {
 }
 
 #[test]
+fn bools_add_by_or_and_multiply_by_and() {
+    for (reduction, expected) in [
+        (Reduction::Sum, [0, 1, 1]),
+        (Reduction::Max, [0, 1, 1]),
+        (Reduction::Bor, [0, 1, 1]),
+        (Reduction::Prod, [0, 0, 1]),
+        (Reduction::Min, [0, 0, 1]),
+        (Reduction::Band, [0, 0, 1]),
+        (Reduction::Bxor, [0, 1, 0]),
+    ] {
+        for level in levels() {
+            let kernel = Kernel::new(DataType::Bool, reduction, 2, level);
+            let mut into = vec![0, 4, 2];
+            kernel.fold(&mut into, &[0, 0, 1]);
+            assert_same(&into, &expected, &kernel, "bools");
+        }
+    }
+}
+
+#[test]
+fn nan_in_one_part_of_a_complex_number_stays_there_in_a_sum() {
+    for level in levels() {
+        let kernel = Kernel::new(DataType::Complex64, Reduction::Sum, 2, level);
+        let mut into = bytes_of(&[Complex64::new(1.0, -f32::NAN); 9]).to_vec();
+        kernel.fold(&mut into, bytes_of(&[Complex64::new(2.0, 1.0); 9]));
+        let nan = f32::from_bits(0x7fc0_0000);
+        assert_same(&into, bytes_of(&[Complex64::new(3.0, nan); 9]), &kernel, "sum");
+    }
+}
+
+#[test]
+fn fold_all_of_8_bit_floats_rounds_once() {
+    let codes: Vec<u8> = [16.0, 1.0, 1.0].map(|number| Fp8E4M3::from_f32(number).0).into();
+    for level in levels() {
+        let kernel = Kernel::new(DataType::Fp8E4M3, Reduction::Sum, 3, level);
+        let mut into = [0];
+        kernel.fold_all(&mut into, &[&codes[..1], &codes[1..2], &codes[2..]]);
+        // Step by step, 16 + 1 is 16 again.
+        assert_eq!(Fp8E4M3(into[0]).to_f32(), 18.0, "{kernel:?}");
+    }
+}
+
+#[test]
 fn logical_reductions_give_zero_or_one() {
     for (reduction, expected) in
         [(Reduction::Land, [0, 0, 1]), (Reduction::Lor, [0, 1, 1]), (Reduction::Lxor, [0, 1, 0])]
@@ -116,7 +163,7 @@ fn averages_of_integers_divide_toward_zero() {
                 Value::Integer(sum) => {
                     encode(kernel.data_type, Value::Integer(sum / i128::from(ranks)))
                 }
-                Value::Float(_) => unreachable!("only integers are finished"),
+                _ => unreachable!("only integers are finished"),
             };
             let mut data = elements(kernel.data_type, 300, 1);
             let expected: Vec<u8> = data.chunks(kernel.data_type.size()).flat_map(divide).collect();
