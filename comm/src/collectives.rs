@@ -74,6 +74,50 @@ impl Communicator {
         self.start(&Request::new(Collective::AllReduce, T::DATA_TYPE).by(reduction), None, data)
     }
 
+    /// Replaces `data` by the sum over all ranks, each rank's contribution times its own `scale`.
+    ///
+    /// # Errors
+    ///
+    /// As [all collectives](Communicator#collectives).
+    pub fn all_reduce_premultiplied<T: Element>(
+        &self,
+        data: &mut [T],
+        scale: T,
+    ) -> Result<(), Error> {
+        let request = Request::new(Collective::AllReduce, T::DATA_TYPE).scaled(scale);
+        self.run(&request, None, bytes_of_mut(data))
+    }
+
+    /// As [`reduce`](Communicator::reduce) by sum, each rank's contribution times its own `scale`.
+    ///
+    /// # Errors
+    ///
+    /// As [all collectives](Communicator#collectives).
+    pub fn reduce_premultiplied<T: Element>(
+        &self,
+        data: &mut [T],
+        scale: T,
+        root: Rank,
+    ) -> Result<(), Error> {
+        let request = Request::new(Collective::Reduce { root }, T::DATA_TYPE).scaled(scale);
+        self.run(&request, None, bytes_of_mut(data))
+    }
+
+    /// As [`reduce_scatter`](Communicator::reduce_scatter) by sum, each rank's contribution times
+    /// its own `scale`.
+    ///
+    /// # Errors
+    ///
+    /// As [all collectives](Communicator#collectives).
+    pub fn reduce_scatter_premultiplied<T: Element>(
+        &self,
+        data: &mut [T],
+        scale: T,
+    ) -> Result<(), Error> {
+        let request = Request::new(Collective::ReduceScatter, T::DATA_TYPE).scaled(scale);
+        self.run(&request, None, bytes_of_mut(data))
+    }
+
     /// Replaces `data` by that of rank `root`.
     ///
     /// # Errors

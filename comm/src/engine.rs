@@ -223,6 +223,7 @@ impl Engine {
         }
         let (me, size) = (group.me, group.size());
         let kernel = Kernel::new(call.data_type, call.reduction, size, self.config.simd);
+        let kernel = job.scale.map_or(kernel, |scale| kernel.scaled(scale));
         Running::start(job, print, planned.program, kernel, (me, size), buffers)
     }
 

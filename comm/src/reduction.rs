@@ -32,11 +32,14 @@ pub enum Reduction {
     Lor = 9,
     /// Logical exclusive or: 1 if an odd number of them is not zero, 0 if an even number.
     Lxor = 10,
+    /// The sum of what each rank contributes times a number of its own; see
+    /// [`Request::scaled`](crate::Request::scaled).
+    PremulSum = 11,
 }
 
 impl Reduction {
     /// Every reduction, in the order of the codes.
-    pub const ALL: [Reduction; 11] = [
+    pub const ALL: [Reduction; 12] = [
         Reduction::Sum,
         Reduction::Prod,
         Reduction::Min,
@@ -48,6 +51,7 @@ impl Reduction {
         Reduction::Land,
         Reduction::Lor,
         Reduction::Lxor,
+        Reduction::PremulSum,
     ];
 
     /// The name in reports and on command lines; [`from_name`](Self::from_name) reads it back.
@@ -64,6 +68,7 @@ impl Reduction {
             Reduction::Land => "land",
             Reduction::Lor => "lor",
             Reduction::Lxor => "lxor",
+            Reduction::PremulSum => "premul_sum",
         }
     }
 
@@ -78,15 +83,22 @@ impl Reduction {
     ///
     /// Why not, in one sentence.
     pub fn applies_to(self, data_type: DataType) -> Result<(), String> {
-        let is_for_bits = !matches!(
+        let is_for_bits = matches!(
             self,
-            Reduction::Sum | Reduction::Prod | Reduction::Min | Reduction::Max | Reduction::Avg
+            Reduction::Band
+                | Reduction::Bor
+                | Reduction::Bxor
+                | Reduction::Land
+                | Reduction::Lor
+                | Reduction::Lxor
         );
         let why = match (self, data_type.kind()) {
             (_, Kind::Float | Kind::Float8 | Kind::Complex) if is_for_bits => {
                 "it is for integers and bool"
             }
-            (Reduction::Avg, Kind::Bool) => "it is for integers, floats and complex numbers",
+            (Reduction::Avg | Reduction::PremulSum, Kind::Bool) => {
+                "it is for integers, floats and complex numbers"
+            }
             (Reduction::Min | Reduction::Max, Kind::Complex) => "complex numbers have no order",
             (Reduction::Prod, Kind::Float8) => "products need more than eight bits",
             _ => return Ok(()),

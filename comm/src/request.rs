@@ -6,8 +6,9 @@ use tutti_topo::Rank;
 use tutti_topo::schedule::Collective;
 
 use crate::call::Call;
+use crate::fold::Scale;
 use crate::layout::Blocks;
-use crate::{DataType, Reduction};
+use crate::{DataType, Element, Reduction};
 
 /// One collective call on buffers whose type is known when the program runs; see
 /// [`Communicator::run`](crate::Communicator::run).
@@ -21,6 +22,9 @@ pub struct Request {
     pub reduction: Reduction,
     /// The sizes of the blocks, where there are blocks.
     pub counts: Counts,
+    /// What this rank multiplies its contribution by, for [`Reduction::PremulSum`] alone. Each rank
+    /// has its own.
+    pub scale: Option<Scale>,
 }
 
 /// The sizes of the blocks of a collective, in elements.
@@ -45,18 +49,25 @@ pub enum Counts {
 pub(crate) struct Job {
     pub(crate) call: Call,
     pub(crate) blocks: Blocks,
+    pub(crate) scale: Option<Scale>,
 }
 
 impl Request {
     /// A request with blocks of the same size, if there are any, that sums, if it reduces.
     pub fn new(collective: Collective, data_type: DataType) -> Self {
         let (reduction, counts) = (Reduction::Sum, Counts::Even);
-        Request { collective, data_type, reduction, counts }
+        Request { collective, data_type, reduction, counts, scale: None }
     }
 
     /// The same with another reduction.
     pub fn by(self, reduction: Reduction) -> Self {
         Request { reduction, ..self }
+    }
+
+    /// The same by [`Reduction::PremulSum`], with this rank's contribution times `number`, which must
+    /// be of the request's type.
+    pub fn scaled<T: Element>(self, number: T) -> Self {
+        Request { scale: Some(Scale::new(number)), ..self.by(Reduction::PremulSum) }
     }
 
     /// The same with blocks of these sizes.
@@ -78,6 +89,7 @@ impl Request {
     ) -> Result<Job, String> {
         if self.collective.reduces() {
             self.reduction.applies_to(self.data_type)?;
+            self.fit_scale()?;
         }
         if let Some(root) = self.collective.root()
             && root.0 >= size
@@ -108,7 +120,24 @@ impl Request {
             Blocks::Listed(counts) => hash(counts),
             _ => 0,
         };
-        Ok(Job { call: Call { collective, data_type, reduction, count, counts }, blocks })
+        let call = Call { collective, data_type, reduction, count, counts };
+        Ok(Job { call, blocks, scale: self.scale.filter(|_| collective.reduces()) })
+    }
+
+    fn fit_scale(&self) -> Result<(), String> {
+        let Request { reduction, data_type, .. } = self;
+        match self.scale {
+            None if *reduction == Reduction::PremulSum => {
+                Err(format!("{reduction} needs a scale: build the request by Request::scaled"))
+            }
+            Some(_) if *reduction != Reduction::PremulSum => {
+                Err(format!("{reduction} takes no scale: only premul_sum does"))
+            }
+            Some(scale) if scale.data_type() != *data_type => {
+                Err(format!("a scale of {} does not fit {data_type}", scale.data_type()))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn elements(&self, bytes: usize, what: &str) -> Result<u64, String> {
@@ -316,6 +345,19 @@ mod tests {
         };
         assert!(fit(Collective::AllReduce).unwrap_err().starts_with("band does not apply"));
         assert_eq!(fit(Collective::AllGather), Ok(()));
+    }
+
+    #[test]
+    fn a_premultiplied_sum_needs_a_scale_of_its_type_and_nothing_else_takes_one() {
+        let fit = |request: Request| request.fit(Rank(0), 4, None, 16).map(drop);
+        let request = || Request::new(Collective::AllReduce, DataType::F32);
+        assert_eq!(fit(request().scaled(2.0f32)), Ok(()));
+        let why = fit(request().by(Reduction::PremulSum)).unwrap_err();
+        assert!(why.starts_with("premul_sum needs a scale"), "{why}");
+        let why = fit(request().scaled(2.0f32).by(Reduction::Max)).unwrap_err();
+        assert!(why.starts_with("max takes no scale"), "{why}");
+        let why = fit(request().scaled(2.0f64)).unwrap_err();
+        assert_eq!(why, "a scale of fp64 does not fit fp32");
     }
 
     #[test]

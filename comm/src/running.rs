@@ -44,7 +44,7 @@ impl Running {
         (me, size): (Rank, u32),
         buffers: &mut Buffers,
     ) -> Running {
-        let Job { call, blocks } = job;
+        let Job { call, blocks, .. } = job;
         let mut stage = Stage::new(call, blocks, me, size, buffers);
         let (way, folded) = match program {
             Some(program) => {
@@ -62,7 +62,12 @@ impl Running {
                 let steps = Operation::new(program, &layout, blocks, element, print, kernel);
                 (Way::Steps(steps), folded.start * element..folded.end * element)
             }
-            None => (Way::Fused(FusedOperation::new(call, print, kernel)), 0..0),
+            None => {
+                if kernel.needs_scale() {
+                    kernel.prepare(stage.lend(buffers).data);
+                }
+                (Way::Fused(FusedOperation::new(call, print, kernel)), 0..0)
+            }
         };
         let folded = folded.start as usize..folded.end as usize;
         Running { print, idle: Idle::default(), kernel, stage, folded, way }

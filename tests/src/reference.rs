@@ -18,7 +18,9 @@ pub fn value(rank: u32, index: u64, ranks: u32, data_type: DataType, reduction: 
         }
         Reduction::Avg if is_fp8(data_type) => 0,
         // At most 64 x 3 = 192: exact in bf16.
-        Reduction::Sum | Reduction::Min | Reduction::Max => (hash % 4) as i64,
+        Reduction::Sum | Reduction::PremulSum | Reduction::Min | Reduction::Max => {
+            (hash % 4) as i64
+        }
         // Divisible by the number of ranks, so that dividing before or after the sum is exact.
         Reduction::Avg => (hash % 4) as i64 * i64::from(ranks),
         // All bits on few ranks, or on all but few.
@@ -51,7 +53,7 @@ fn splitmix(n: u64) -> u64 {
 pub fn reduced(index: u64, ranks: u32, data_type: DataType, reduction: Reduction) -> i64 {
     let values = (0..ranks).map(|rank| value(rank, index, ranks, data_type, reduction));
     match reduction {
-        Reduction::Sum => values.sum(),
+        Reduction::Sum | Reduction::PremulSum => values.sum(),
         Reduction::Prod => values.product(),
         Reduction::Min => values.min().expect("there are ranks"),
         Reduction::Max => values.max().expect("there are ranks"),
@@ -111,12 +113,13 @@ fn narrow(value: i64, exponent_bits: u32, mantissa_bits: u32) -> u16 {
     ((exponent + bias) << mantissa_bits | mantissa) as u16
 }
 
-/// Every type with every reduction that applies to it.
+/// Every type with every reduction that applies to it and needs no scale.
 pub fn types_and_reductions() -> impl Iterator<Item = (DataType, Reduction)> {
     DataType::ALL.into_iter().flat_map(|data_type| {
         let reductions = Reduction::ALL.into_iter();
-        let reductions =
-            reductions.filter(move |reduction| reduction.applies_to(data_type).is_ok());
+        let reductions = reductions.filter(move |reduction| {
+            *reduction != Reduction::PremulSum && reduction.applies_to(data_type).is_ok()
+        });
         reductions.map(move |reduction| (data_type, reduction))
     })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tutti::{Communicator, Config, DataType, Rank, Reduction, Request, TransportChoice};
+use tutti::{Bool, Communicator, Config, DataType, Rank, Reduction, Request, TransportChoice};
 use tutti_tests::deal::every_deal;
 use tutti_tests::{ranks, reference};
 use tutti_topo::plan::Overrides;
@@ -535,4 +535,32 @@ fn one_rendezvous_serves_one_communicator_after_another() {
             });
         }
     });
+}
+
+#[test]
+fn a_premultiplied_sum_multiplies_each_rank_by_its_own_scale() {
+    // Fused, by steps over shared memory, and over TCP.
+    for (transport, count) in
+        [(TransportChoice::Shm, 5), (TransportChoice::Shm, 100_000), (TransportChoice::Tcp, 1000)]
+    {
+        let run = |comm: Communicator| {
+            let scale = f64::from(comm.rank().0 + 1);
+            let mut sum = vec![2.0; count];
+            comm.all_reduce_premultiplied(&mut sum, scale).unwrap();
+            assert_eq!(sum, vec![12.0; count]);
+            let mut wrapped = vec![100_u8; count];
+            comm.all_reduce_premultiplied(&mut wrapped, comm.rank().0 as u8 + 1).unwrap();
+            assert_eq!(wrapped, vec![88; count]);
+            let mut reduced = vec![2.0; count];
+            comm.reduce_premultiplied(&mut reduced, scale, Rank(1)).unwrap();
+            assert!(comm.rank() != Rank(1) || reduced == vec![12.0; count]);
+            let mut blocks = vec![2.0; 3 * count];
+            comm.reduce_scatter_premultiplied(&mut blocks, scale).unwrap();
+            let own = comm.rank().0 as usize * count;
+            assert_eq!(blocks[own..own + count], vec![12.0; count]);
+            let bools = comm.all_reduce_premultiplied(&mut [Bool(1)], Bool(1)).unwrap_err();
+            assert!(bools.to_string().contains("premul_sum does not apply to bool"), "{bools}");
+        };
+        ranks::run(3, |_| config(transport), run);
+    }
 }

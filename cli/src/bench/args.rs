@@ -164,6 +164,9 @@ impl Args {
         }
         if self.collective().reduces() {
             self.reduction.applies_to(self.data_type)?;
+            if self.reduction == Reduction::PremulSum {
+                return Err("premul_sum needs a scale for each rank, and no flag gives one".into());
+            }
         }
         let launched = std::env::var("LOCAL_WORLD_SIZE").ok();
         let launched = launched.and_then(|size| size.parse::<u32>().ok());
@@ -335,6 +338,7 @@ mod tests {
             "all_reduce -d int7",
             "all_reduce -o xor",
             "all_reduce -d fp32 -o band",
+            "all_reduce -o premul_sum",
             "all_reduce --transport pigeon",
             "all_reduce --deadline 0",
             "gather_all",

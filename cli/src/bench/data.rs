@@ -103,7 +103,7 @@ fn expected<T: Number>(case: &Case, inputs: &Inputs, of: Option<u32>, index: u64
     }
     let values = (0..inputs.ranks).map(|rank| inputs.value(rank, index));
     let whole = match case.reduction {
-        Reduction::Sum => values.sum(),
+        Reduction::Sum | Reduction::PremulSum => values.sum(),
         Reduction::Prod => values.fold(1, i64::wrapping_mul),
         Reduction::Min => values.min().unwrap_or(0),
         Reduction::Max => values.max().unwrap_or(0),

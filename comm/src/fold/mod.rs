@@ -28,7 +28,7 @@ use half::{bf16, f16};
 pub use level::Level;
 
 use crate::{
-    data_type::{Complex64, Complex128, DataType, Fp8E4M3, Fp8E5M2, Kind},
+    data_type::{Complex64, Complex128, DataType, Element, Fp8E4M3, Fp8E5M2, Kind, bytes_of},
     reduction::Reduction,
 };
 use bits::{Bits, Truth};
@@ -58,6 +58,7 @@ pub struct Kernel {
     ranks: u32,
     simd: Simd,
     loops: &'static Loops,
+    scale: Option<Scale>,
 }
 
 impl Kernel {
@@ -70,7 +71,13 @@ impl Kernel {
     pub fn new(data_type: DataType, reduction: Reduction, ranks: u32, level: Level) -> Kernel {
         assert!(ranks > 0, "a group has at least one rank");
         let simd = Simd::at_most(level);
-        Kernel { data_type, reduction, ranks, simd, loops: loops_for(data_type, reduction) }
+        let loops = loops_for(data_type, reduction);
+        Kernel { data_type, reduction, ranks, simd, loops, scale: None }
+    }
+
+    /// The same for a rank that multiplies what it contributes.
+    pub fn scaled(self, scale: Scale) -> Kernel {
+        Kernel { scale: Some(scale), ..self }
     }
 
     /// The vector level in use.
@@ -78,18 +85,36 @@ impl Kernel {
         self.simd.level()
     }
 
+    /// Whether this rank must [`prepare`](Self::prepare) its contribution before others see it,
+    /// because they do not know its number.
+    pub fn needs_scale(&self) -> bool {
+        self.scale.is_some()
+    }
+
     /// Whether contributions must be passed through [`prepare`](Self::prepare).
     pub fn needs_prepare(&self) -> bool {
         let is_whole = matches!(self.data_type.kind(), Kind::Integer | Kind::Bool);
-        self.reduction == Reduction::Avg && !is_whole
+        self.needs_scale() || self.reduction == Reduction::Avg && !is_whole
     }
 
     /// Makes a contribution ready for folding: for an average of floats, divides it by the
-    /// number of ranks.
+    /// number of ranks; multiplies it if this rank [scales](Self::scaled).
     pub fn prepare(&self, data: &mut [u8]) {
         self.check(data, data.len());
-        if self.needs_prepare() {
+        if let Some(scale) = self.scale {
+            self.multiply(data, scale);
+        } else if self.needs_prepare() {
             (self.loops.divide)(self.simd, data, self.ranks);
+        }
+    }
+
+    fn multiply(&self, data: &mut [u8], scale: Scale) {
+        let factor = &scale.bytes[..self.data_type.size()];
+        let mut factors = [0; 512];
+        factors.chunks_exact_mut(factor.len()).for_each(|place| place.copy_from_slice(factor));
+        let product = loops_for(self.data_type, Reduction::Prod).fold;
+        for data in data.chunks_mut(factors.len()) {
+            product(self.simd, data, &factors[..data.len()]);
         }
     }
 
@@ -126,7 +151,8 @@ impl Kernel {
         }
     }
 
-    /// Writes to `into` the finished result of raw contributions, folded in the given order.
+    /// Writes to `into` the finished result of raw contributions, folded in the given order;
+    /// scaled ones are raw when they are multiplied.
     ///
     /// # Panics
     ///
@@ -136,7 +162,7 @@ impl Kernel {
         for from in from {
             self.check(from, into.len());
         }
-        let divisor = if self.needs_prepare() { self.ranks } else { 1 };
+        let divisor = if self.needs_prepare() && !self.needs_scale() { self.ranks } else { 1 };
         match from {
             [a, b] if divisor == 1 => (self.loops.fold_from)(self.simd, into, a, b),
             _ => (self.loops.fold_all)(self.simd, into, from, divisor),
@@ -156,6 +182,27 @@ impl Kernel {
     }
 }
 
+/// A number that one rank multiplies its contribution by: the bytes of one element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    data_type: DataType,
+    bytes: [u8; 16],
+}
+
+impl Scale {
+    /// This number.
+    pub fn new<T: Element>(number: T) -> Scale {
+        let mut bytes = [0; 16];
+        bytes[..size_of::<T>()].copy_from_slice(bytes_of(&[number]));
+        Scale { data_type: T::DATA_TYPE, bytes }
+    }
+
+    /// The type of the number.
+    pub fn data_type(&self) -> DataType {
+        self.data_type
+    }
+}
+
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Kernel { data_type, reduction, ranks, .. } = self;
@@ -172,9 +219,12 @@ fn loops_for(data_type: DataType, reduction: Reduction) -> &'static Loops {
         Reduction::Land => logical(data_type, Reduction::Min),
         Reduction::Lor => logical(data_type, Reduction::Max),
         Reduction::Lxor => logical(data_type, Reduction::Sum),
-        Reduction::Sum | Reduction::Prod | Reduction::Min | Reduction::Max | Reduction::Avg => {
-            arithmetic(data_type, reduction)
-        }
+        Reduction::Sum
+        | Reduction::Prod
+        | Reduction::Min
+        | Reduction::Max
+        | Reduction::Avg
+        | Reduction::PremulSum => arithmetic(data_type, reduction),
     }
 }
 

@@ -15,10 +15,13 @@ fn levels() -> impl Iterator<Item = Level> {
     Level::ALL.into_iter().filter(|level| *level <= Level::detect())
 }
 
-/// Every type with every reduction that applies to it.
+/// Every type with every reduction that applies to it without a scale.
 fn kinds() -> impl Iterator<Item = (DataType, Reduction)> {
-    let reductions =
-        |t| Reduction::ALL.into_iter().filter(move |r: &Reduction| r.applies_to(t).is_ok());
+    let reductions = |t| {
+        Reduction::ALL
+            .into_iter()
+            .filter(move |r: &Reduction| *r != Reduction::PremulSum && r.applies_to(t).is_ok())
+    };
     DataType::ALL.into_iter().flat_map(move |t| reductions(t).map(move |r| (t, r)))
 }
 

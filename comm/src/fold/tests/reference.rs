@@ -59,7 +59,7 @@ fn integer(reduction: Reduction, a: i128, b: i128) -> i128 {
         Reduction::Prod => a.wrapping_mul(b),
         Reduction::Min => Ord::min(a, b),
         Reduction::Max => Ord::max(a, b),
-        Reduction::Avg => unreachable!("an average folds as a sum"),
+        Reduction::Avg | Reduction::PremulSum => unreachable!("{reduction} folds as a sum"),
         Reduction::Band => a & b,
         Reduction::Bor => a | b,
         Reduction::Bxor => a ^ b,

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use super::reference::{Value, canonical_nan, decode, encode};
 use super::{LONGEST, assert_same, elements, kernels, levels};
 use crate::data_type::{Complex64, DataType, Element, Fp8E4M3, Kind, bytes_of};
-use crate::fold::{Kernel, Level};
+use crate::fold::{Kernel, Level, Scale};
 use crate::reduction::Reduction;
 
 fn is_float(kernel: &Kernel) -> bool {
@@ -127,6 +127,30 @@ fn fold_all_of_8_bit_floats_rounds_once() {
         // Step by step, 16 + 1 is 16 again.
         assert_eq!(Fp8E4M3(into[0]).to_f32(), 18.0, "{kernel:?}");
     }
+}
+
+#[test]
+fn a_scaled_contribution_is_multiplied_when_it_is_prepared() {
+    fn check<T: Element>(contribution: T, scale: T, expected: T) {
+        for level in levels() {
+            let kernel = Kernel::new(T::DATA_TYPE, Reduction::PremulSum, 3, level);
+            let kernel = kernel.scaled(Scale::new(scale));
+            // More than one block of factors, and a part of one.
+            let mut data = bytes_of(&[contribution; 555]).to_vec();
+            kernel.prepare(&mut data);
+            assert_same(&data, bytes_of(&[expected; 555]), &kernel, "prepare");
+        }
+    }
+    check(3.0f32, -0.5, -1.5);
+    check(3.0f64, -0.5, -1.5);
+    check(f16::from_f32(3.0), f16::from_f32(0.5), f16::from_f32(1.5));
+    check(bf16::from_f32(3.0), bf16::from_f32(0.5), bf16::from_f32(1.5));
+    check(100i8, 3, 44);
+    check(200u8, 2, 144);
+    check(i64::MIN, -1, i64::MIN);
+    check(u16::MAX, u16::MAX, 1);
+    check(Complex64::new(1.0, 2.0), Complex64::new(0.0, 1.0), Complex64::new(-2.0, 1.0));
+    check(Fp8E4M3::from_f32(3.0), Fp8E4M3::from_f32(0.5), Fp8E4M3::from_f32(1.5));
 }
 
 #[test]
