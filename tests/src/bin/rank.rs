@@ -7,6 +7,7 @@
 //! with rank LOST in them fail; the others go on.
 //! `rank descriptors`: how many file descriptors are open with one group of all, and with sixteen.
 //! `rank once`: one checked all_reduce of 1,000 elements.
+//! `rank tell`: who it is, and what comes of an all_gather and an all_reduce.
 //! `rank sockets`: as `once`, but says how many files and sockets are open before and after, and
 //! to how many peers the plan sends or listens.
 //! `rank measure MIB ITERATIONS`: the algorithm of an all_reduce of that size and the bytes that this
@@ -31,11 +32,12 @@ fn main() -> anyhow::Result<()> {
         Some("grid") => return grid(&comm, args[1].parse()?),
         Some("descriptors") => return descriptors(&comm),
         Some("once") => once(&comm),
+        Some("tell") => tell(&comm),
         Some("sockets") => sockets(&comm),
         Some("measure") => measure(&comm, args[1].parse()?, args[2].parse()?),
         _ => anyhow::bail!(
             "what is to be done? reduce-forever MIB, receive-forever, mismatch KIND, grid LOST, \
-             descriptors, sockets, once, measure MIB ITERATIONS"
+             descriptors, sockets, once, tell, measure MIB ITERATIONS"
         ),
     };
     match outcome {
@@ -152,6 +154,20 @@ fn once(comm: &Communicator) -> anyhow::Result<()> {
     comm.run(&sum(DataType::F32), None, &mut data)?;
     let want = reference::output(count, ranks, DataType::F32, Reduction::Sum);
     reference::compare(&data, &want, DataType::F32).map_err(anyhow::Error::msg)
+}
+
+fn tell(comm: &Communicator) -> anyhow::Result<()> {
+    let (me, size) = (comm.rank().0, comm.size());
+    let mut ranks = vec![0; size as usize];
+    ranks[me as usize] = me as i32;
+    comm.all_gather(&mut ranks)?;
+    let mut squares = [(me * me) as i32];
+    comm.all_reduce(&mut squares, Reduction::Sum)?;
+    println!(
+        "rank {me} of {size}: the ranks are {ranks:?}, the sum of their squares is {}",
+        squares[0]
+    );
+    Ok(())
 }
 
 fn sockets(comm: &Communicator) -> anyhow::Result<()> {
