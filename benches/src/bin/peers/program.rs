@@ -1,0 +1,216 @@
+//! Starts the programs and reads what they print.
+
+use std::fmt;
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::case::{Band, Case};
+use crate::machine::Machine;
+use crate::outcome::{self, Outcome};
+use crate::peers::{Kind, PEERS, Peer, Setting};
+use crate::results::Library;
+
+/// A program that takes longer for one band of sizes is ended; what it has printed counts.
+pub(crate) const PATIENCE_SECONDS: u32 = 120;
+
+/// What is started in a round.
+#[derive(Clone, Copy)]
+pub(crate) enum Program {
+    /// What the machine can do without any library.
+    Raw,
+    Tutti,
+    Peer {
+        peer: &'static Peer,
+        setting: &'static Setting,
+    },
+}
+
+/// Where the programs are, and the cores they run on.
+pub(crate) struct Site {
+    peers: PathBuf,
+    sources: PathBuf,
+    tutti: PathBuf,
+    cores: Vec<u32>,
+    installed: Vec<&'static Peer>,
+    missing: Vec<String>,
+}
+
+impl Site {
+    /// # Errors
+    ///
+    /// If the folder is not one that benches/peers/run has prepared.
+    pub(crate) fn new(peers: &Path, gloo: bool, machine: &Machine) -> Result<Self> {
+        let peers = fs::canonicalize(peers);
+        let peers = peers.context("there is no folder of peers; benches/peers/run makes it")?;
+        let tutti = std::env::current_exe()?.with_file_name("tutti");
+        ensure!(tutti.exists(), "there is no {}; benches/peers/run builds it", tutti.display());
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
+        let (mut installed, mut missing) = (Vec::new(), Vec::new());
+        for peer in &PEERS {
+            let ready = peers.join(peer.folder).join("ready").exists();
+            match peer.kind {
+                Kind::Gloo if !gloo => missing.push("Gloo is not measured without --gloo".into()),
+                _ if ready => installed.push(peer),
+                _ => missing.push(format!(
+                    "{} is not installed: {}",
+                    peer.name,
+                    reason(&peers, peer)
+                )),
+            }
+        }
+        Ok(Site { peers, sources, tutti, cores: machine.cores.clone(), installed, missing })
+    }
+
+    /// A sentence for each peer that cannot be measured.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        self.missing.clone()
+    }
+
+    pub(crate) fn cores(&self) -> &[u32] {
+        &self.cores
+    }
+
+    /// What is to run for a case: each peer once for each of its settings.
+    pub(crate) fn programs(&self, case: &Case) -> Vec<Program> {
+        let crowded = case.is_crowded(self.cores.len());
+        let able = self.installed.iter().filter(|peer| peer.over(case.transport).is_some());
+        let peers = able.flat_map(|peer| {
+            let program = |setting| Program::Peer { peer, setting };
+            peer.settings(crowded).iter().map(program)
+        });
+        [Program::Raw, Program::Tutti].into_iter().chain(peers).collect()
+    }
+
+    /// Runs a program over all sizes of a band. Blocks until it has ended.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started. What goes wrong later is in the outcome.
+    pub(crate) fn run(&self, program: &Program, case: &Case, band: &Band) -> Result<Outcome> {
+        let mut command = Command::new("timeout");
+        // In the foreground, so that whoever interrupts us interrupts it too.
+        command.args(["--foreground", "--kill-after=5", &PATIENCE_SECONDS.to_string()]);
+        match program {
+            Program::Raw => self.raw(&mut command, case, band),
+            Program::Tutti => self.tutti(&mut command, case, band),
+            Program::Peer { peer, setting } => {
+                self.peer(&mut command, peer, setting, case, band)?
+            }
+        }
+        let output = command.stdin(Stdio::null()).output();
+        let output = output.context("cannot start timeout, of the coreutils")?;
+        let mut outcome = match program {
+            Program::Tutti => outcome::document(&output.stdout),
+            _ => outcome::lines(&output.stdout),
+        };
+        if let Program::Raw = program {
+            // It knows the bytes that it moves, not those of the case.
+            let sizes = case.sizes(band);
+            outcome.times.iter_mut().zip(sizes).for_each(|(time, bytes)| time.bytes = bytes);
+        }
+        outcome.problem = outcome::problem(&output, outcome.times.len(), case.sizes(band).len());
+        Ok(outcome)
+    }
+
+    fn raw(&self, command: &mut Command, case: &Case, band: &Band) {
+        let processes = self.cores.len().min(case.ranks as usize);
+        command.arg(self.peers.join("raw")).arg(case.transport.name());
+        command.arg(list(&self.cores[..processes]));
+        command.args([band.warm_up, band.iterations].map(|n| n.to_string()));
+        let bytes = case.sizes(band).into_iter().map(|size| case.least_bytes(size, processes));
+        command.args(bytes.map(|bytes| bytes.to_string()));
+    }
+
+    fn tutti(&self, command: &mut Command, case: &Case, band: &Band) {
+        self.start_ranks(command, case);
+        command.arg(&self.tutti).args(["bench", case.collective.name(), "--json", "-"]);
+        command.args(["--transport", case.transport.name()]);
+        for (flag, number) in [("-b", band.begin), ("-e", band.end), ("-f", band.factor)] {
+            command.args([flag, &number.to_string()]);
+        }
+        command.args(["-w", &band.warm_up.to_string(), "-n", &band.iterations.to_string()]);
+    }
+
+    fn peer(
+        &self,
+        command: &mut Command,
+        peer: &Peer,
+        setting: &Setting,
+        case: &Case,
+        band: &Band,
+    ) -> Result<()> {
+        let home = self.peers.join(peer.folder);
+        let over = peer.over(case.transport).into_iter();
+        let settings: Vec<&Setting> =
+            [&peer.always].into_iter().chain(over).chain([setting]).collect();
+        for setting in &settings {
+            command.envs(setting.variables.iter().copied());
+        }
+        match peer.kind {
+            Kind::Mpi { launcher } => {
+                command.env("I_MPI_ROOT", &home).env("OPAL_PREFIX", &home);
+                command.arg(home.join(launcher)).args(["-n", &case.ranks.to_string()]);
+                command.args(settings.iter().flat_map(|setting| setting.flags));
+                command.args([self.sources.join("pin").into_os_string(), list(&self.cores).into()]);
+                command.arg(home.join("peer"));
+            }
+            Kind::Gloo => {
+                let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+                command.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", port.to_string());
+                self.start_ranks(command, case);
+                command.env("PYTHONPATH", home.join("packages"));
+                command.arg(self.peers.join("venv/bin/python")).arg(self.sources.join("gloo.py"));
+            }
+        }
+        command.arg(case.collective.name());
+        command.args([band.warm_up, band.iterations].map(|n| n.to_string()));
+        command.args(case.sizes(band).iter().map(u64::to_string));
+        Ok(())
+    }
+
+    /// Starts what follows as every rank, on its core, by our own launcher.
+    fn start_ranks(&self, command: &mut Command, case: &Case) {
+        command.arg(&self.tutti).args(["run", "-p", &case.ranks.to_string(), "--"]);
+        command.arg(self.sources.join("pin")).arg(list(&self.cores));
+    }
+}
+
+impl Program {
+    pub(crate) fn library(&self) -> Library {
+        match self {
+            Program::Raw => Library::Raw,
+            Program::Tutti => Library::Tutti,
+            Program::Peer { peer, .. } => Library::Peer(peer.name),
+        }
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Program::Raw => f.write_str("raw limit"),
+            Program::Tutti => f.write_str("Tutti"),
+            Program::Peer { peer, setting } => {
+                f.write_str(peer.name)?;
+                setting.flags.iter().try_for_each(|flag| write!(f, " {flag}"))?;
+                setting.variables.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+            }
+        }
+    }
+}
+
+fn list(cores: &[u32]) -> String {
+    cores.iter().map(u32::to_string).collect::<Vec<String>>().join(",")
+}
+
+/// What benches/peers/run has written when it could not install a peer.
+fn reason(peers: &Path, peer: &Peer) -> String {
+    let log = fs::read_to_string(peers.join(format!("{}.log", peer.folder))).unwrap_or_default();
+    let mut errors = log.lines().filter(|line| line.to_lowercase().contains("error"));
+    let last = errors.next_back().or(log.lines().next_back()).unwrap_or("it was not tried");
+    last.trim().to_string()
+}
