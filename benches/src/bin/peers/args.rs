@@ -36,9 +36,6 @@ pub(crate) struct Args {
     /// Draws the ratio by size into a file
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    /// The folder where benches/peers/run has put the peers
-    #[arg(long, value_name = "FOLDER", default_value = "target/peers", hide = true)]
-    pub(crate) peers: PathBuf,
 }
 
 impl Args {

@@ -43,7 +43,10 @@ impl Machine {
                 .chain(arguments)
                 .collect::<Vec<String>>()
                 .join(" "),
-            commit: first_line("git", &["rev-parse", "--short", "HEAD"]),
+            commit: first_line(
+                "git",
+                &["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "--short", "HEAD"],
+            ),
             load: load.split(' ').next().unwrap_or_default().into(),
         })
     }

@@ -29,7 +29,7 @@ use results::{CaseResults, Report};
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
     let machine = Machine::read()?;
-    let site = Site::new(&args.peers, args.gloo, &machine)?;
+    let site = Site::new(args.gloo, &machine)?;
     let mut report = Report::new(machine, site.missing());
     for missing in &report.missing {
         println!("{missing}");

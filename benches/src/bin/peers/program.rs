@@ -42,12 +42,15 @@ pub(crate) struct Site {
 impl Site {
     /// # Errors
     ///
-    /// If the folder is not one that benches/peers/run has prepared.
-    pub(crate) fn new(peers: &Path, gloo: bool, machine: &Machine) -> Result<Self> {
-        let peers = fs::canonicalize(peers);
-        let peers = peers.context("there is no folder of peers; benches/peers/run makes it")?;
-        let tutti = std::env::current_exe()?.with_file_name("tutti");
-        ensure!(tutti.exists(), "there is no {}; benches/peers/run builds it", tutti.display());
+    /// If we were not started by benches/peers/run.
+    pub(crate) fn new(gloo: bool, machine: &Machine) -> Result<Self> {
+        // It has put everything into one folder: us, `tutti` beside us, and the peers.
+        let release = std::env::current_exe()?;
+        let tutti = release.with_file_name("tutti");
+        let peers = release.ancestors().nth(2).unwrap_or(&release).join("peers");
+        for path in [&tutti, &peers] {
+            ensure!(path.exists(), "there is no {}; benches/peers/run makes it", path.display());
+        }
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
         let (mut installed, mut missing) = (Vec::new(), Vec::new());
         for peer in &PEERS {
