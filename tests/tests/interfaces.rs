@@ -83,3 +83,66 @@ fn hosts_with_link_local_addresses_alone_find_each_other() {
         assert_eq!(said, "ok\n", "{logged}");
     }
 }
+
+/// Starts so many ranks of a job on the first host, which meet at that port of its loopback.
+fn job(hosts: &Hosts, ranks: u32, port: u16) -> Vec<Child> {
+    let start = |rank: u32| {
+        let mut command = hosts.command(0, env!("CARGO_BIN_EXE_rank"));
+        command.arg("once").env("RANK", rank.to_string()).env("WORLD_SIZE", ranks.to_string());
+        command.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", port.to_string());
+        command.env("TUTTI_TRANSPORT", "tcp").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    (0..ranks).map(start).collect()
+}
+
+fn all_are_well(ranks: Vec<Child>) {
+    for rank in ranks {
+        let output = rank.wait_with_output().unwrap();
+        assert_eq!(output.stdout, b"ok\n", "{output:?}");
+    }
+}
+
+/// Sets a kernel setting of the first host.
+fn set(hosts: &Hosts, name: &str, value: &str) {
+    let file = format!("/proc/sys/net/{name}");
+    let script = format!("echo '{value}' > {file}");
+    let status = hosts.command(0, "sh").args(["-c", &script]).status().unwrap();
+    assert!(status.success(), "{script}");
+}
+
+#[test]
+#[ignore = "needs root and iproute2"]
+fn a_crowd_that_comes_at_once_gets_through_a_short_backlog() {
+    let hosts = Hosts::new("crowd", 1);
+    set(&hosts, "core/somaxconn", "16");
+    all_are_well(job(&hosts, 96, 29560));
+}
+
+#[test]
+#[ignore = "needs root and iproute2"]
+fn many_jobs_at_once_find_ports_in_a_small_range() {
+    let hosts = Hosts::new("ports", 1);
+    set(&hosts, "ipv4/ip_local_port_range", "40000 40199");
+    let jobs: Vec<_> = (0..20).map(|index| job(&hosts, 3, 29600 + index)).collect();
+    jobs.into_iter().for_each(all_are_well);
+}
+
+#[test]
+#[ignore = "needs root and iproute2"]
+fn a_machine_without_a_network_works_and_without_a_loopback_says_so_at_once() {
+    let hosts = Hosts::new("alone", 1);
+    let down = |interface: &str| {
+        let command = ["link", "set", interface, "down"];
+        assert!(hosts.command(0, "ip").args(command).status().unwrap().success());
+    };
+    down("eth0");
+    all_are_well(job(&hosts, 4, 29570));
+    down("lo");
+    for rank in job(&hosts, 2, 29571) {
+        let output = rank.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("loopback") || said.contains("29571"), "{output:?}");
+        assert_ne!(output.stdout, b"ok\n");
+    }
+}
