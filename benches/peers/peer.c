@@ -128,8 +128,8 @@ static void measure(const Collective *collective, const Case *c, int warm_up, in
     if (collective->run == barrier) wrong += early_exits(enter, leave, iterations);
     MPI_Reduce(&wrong, &all_wrong, 1, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
     if (c->rank == 0) {
-        printf("{\"bytes\": %lld, \"median_us\": %.4f, \"wrong\": %lld}\n", c->count * 4LL,
-               median_us(slowest, iterations), (long long)all_wrong);
+        print_times(c->count * sizeof(float), slowest, iterations);
+        printf(", \"wrong\": %lld}\n", (long long)all_wrong);
         fflush(stdout);
     }
     free(enter), free(leave), free(took), free(slowest);

@@ -106,7 +106,8 @@ static void measure(Process *p, size_t bytes, int warm_up, int iterations) {
         int64_t *slowest = p->shared->took;
         for (int i = 0; i < p->processes * iterations; i++)
             if (slowest[i % iterations] < p->shared->took[i]) slowest[i % iterations] = p->shared->took[i];
-        printf("{\"bytes\": %zu, \"median_us\": %.4f}\n", bytes, median_us(slowest, iterations));
+        print_times(bytes, slowest, iterations);
+        printf("}\n");
         fflush(stdout);
     }
     barrier(p);

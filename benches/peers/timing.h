@@ -16,10 +16,16 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The median in microseconds; of an even count the mean of the middle two. Sorts the times. */
-static double median_us(int64_t *times, int count) {
-    qsort(times, count, sizeof *times, compare);
+/* The median in microseconds; of an even count the mean of the middle two. The times are sorted. */
+static double median_us(const int64_t *times, int count) {
     return (times[(count - 1) / 2] + times[count / 2]) / 2e3;
+}
+
+/* The start of a line of JSON, to which a program may add. Sorts the times. */
+static void print_times(size_t bytes, int64_t *times, int count) {
+    qsort(times, count, sizeof *times, compare);
+    printf("{\"bytes\": %zu, \"median_us\": %.4f, \"min_us\": %.4f", bytes,
+           median_us(times, count), times[0] / 1e3);
 }
 
 static void *memory(size_t bytes) {

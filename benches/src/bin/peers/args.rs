@@ -17,7 +17,7 @@ pub(crate) struct Args {
     collectives: Vec<Collective>,
     /// What carries the bytes
     #[arg(long, default_value = "shm")]
-    transport: Transport,
+    pub(crate) transport: Transport,
     /// Measures fewer sizes, up to 16 MiB, with fewer iterations, and three rounds
     #[arg(long)]
     pub(crate) quick: bool,
@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// Measures Gloo too, over tcp; it comes with PyTorch, which is large
     #[arg(long)]
     pub(crate) gloo: bool,
+    /// Compares the fastest iterations instead of the medians: where others use the machine too
+    #[arg(long)]
+    pub(crate) fastest: bool,
     /// Writes all figures to a file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -29,8 +29,8 @@ use results::{CaseResults, Report};
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
     let machine = Machine::read()?;
-    let site = Site::new(args.gloo, &machine)?;
-    let mut report = Report::new(machine, site.missing());
+    let site = Site::new(&args, &machine)?;
+    let mut report = Report::new(machine, site.missing(), args.fastest);
     for missing in &report.missing {
         println!("{missing}");
     }
@@ -52,7 +52,7 @@ fn main() -> Result<ExitCode> {
 /// Runs all programs in turn, round after round. Every round starts with another one.
 fn measure(case: &Case, args: &Args, site: &Site, bar: &ProgressBar) -> Result<CaseResults> {
     let programs = site.programs(case);
-    let mut results = CaseResults::new(case.clone(), &programs);
+    let mut results = CaseResults::new(case.clone(), &programs, args.fastest);
     for band in case.bands(args.quick, site.cores().len()) {
         for round in 0..args.rounds.get() {
             results.start_round(&band);

@@ -18,11 +18,12 @@ pub(crate) fn report(report: &Report) -> String {
 fn head(report: &Report) -> String {
     let machine = &report.machine;
     let commit = machine.commit.as_deref().unwrap_or("unknown");
+    let of_iterations = if report.fastest { "the fastest" } else { "the median" };
     let mut text = format!(
         "`{}`, on {}, commit {commit}: {} cores of {}, Linux {}, load {} at the start.\n\n\
          Microseconds, fp32, sum, plain memory, ranks pinned to the cores in turn. Each iteration: \
-         barrier, then the time of the slowest rank; the median of the iterations, then of the \
-         rounds. The ratio is the fastest peer's time by ours within a round, its median and range \
+         barrier, then the time of the slowest rank; {of_iterations} of the iterations, then the \
+         median of the rounds. The ratio is the fastest peer's time by ours within a round, its median and range \
          over the rounds. The raw limit is one word to the next process, and copying (tcp: sending) \
          the least bytes.\n\n",
         machine.command,
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_a_dash() {
         let mut results = example();
-        results.programs[4].medians_us[0] = vec![None, None];
+        results.programs[4].times_us[0] = vec![None, None];
         assert!(case(&results).contains("| 4.00 | – | 3.00 |"));
     }
 

@@ -20,6 +20,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Time {
     pub(crate) bytes: u64,
     pub(crate) median_us: f64,
+    /// Of the fastest iteration.
+    pub(crate) min_us: f64,
     /// How many elements were wrong.
     #[serde(default)]
     pub(crate) wrong: u64,
@@ -54,6 +56,7 @@ pub(crate) fn document(stdout: &[u8]) -> Outcome {
     struct Row {
         bytes: u64,
         median_us: f64,
+        min_us: f64,
         check: String,
     }
     let text = String::from_utf8_lossy(stdout);
@@ -64,6 +67,7 @@ pub(crate) fn document(stdout: &[u8]) -> Outcome {
     let time = |row: Row| Time {
         bytes: row.bytes,
         median_us: row.median_us,
+        min_us: row.min_us,
         wrong: u64::from(row.check != "ok"),
     };
     Outcome {
@@ -100,11 +104,12 @@ mod tests {
     fn times_are_read_from_between_other_lines() {
         let outcome = lines(
             b"No protocol specified\n{\"library\": \"Open MPI v5\"}\n\
-              {\"bytes\": 8, \"median_us\": 0.5, \"wrong\": 2}\n[0] {\"bytes\": 16, \"median_us\": 1}\n",
+              {\"bytes\": 8, \"median_us\": 0.5, \"min_us\": 0.4, \"wrong\": 2}\n[0] {\"bytes\": 16, \"median_us\": 1, \"min_us\": 0.4}\n",
         );
         assert_eq!(outcome.library.as_deref(), Some("Open MPI v5"));
         let times = [(8, 0.5, 2), (16, 1.0, 0)];
-        let times = times.map(|(bytes, median_us, wrong)| Time { bytes, median_us, wrong });
+        let times =
+            times.map(|(bytes, median_us, wrong)| Time { bytes, median_us, min_us: 0.4, wrong });
         assert_eq!(outcome.times, times);
     }
 
@@ -112,10 +117,10 @@ mod tests {
     fn a_failed_check_of_our_own_is_a_wrong_result() {
         let outcome = document(
             b"[0] {\"tool\": \"tutti\", \"version\": \"1\", \"rows\": [\n\
-              [0] {\"bytes\": 8, \"median_us\": 0.3, \"check\": \"failed\"}]}\n",
+              [0] {\"bytes\": 8, \"median_us\": 0.3, \"min_us\": 0.2, \"check\": \"failed\"}]}\n",
         );
         assert_eq!(outcome.library.as_deref(), Some("tutti 1"));
-        assert_eq!(outcome.times, [Time { bytes: 8, median_us: 0.3, wrong: 1 }]);
+        assert_eq!(outcome.times, [Time { bytes: 8, median_us: 0.3, min_us: 0.2, wrong: 1 }]);
         assert_eq!(document(b"[0] error"), Outcome::default());
     }
 

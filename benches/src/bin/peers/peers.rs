@@ -10,9 +10,9 @@ pub(crate) struct Peer {
     pub(crate) kind: Kind,
     /// What every run takes.
     pub(crate) always: Setting,
-    /// What it takes to send everything over a transport; None if it has no such transport.
-    pub(crate) shm: Option<Setting>,
-    pub(crate) tcp: Option<Setting>,
+    /// What it takes to send everything over a transport, or why that cannot be had.
+    pub(crate) shm: Result<Setting, &'static str>,
+    pub(crate) tcp: Result<Setting, &'static str>,
     /// What its documentation says for more ranks than cores. All are tried; the fastest counts.
     pub(crate) crowded: &'static [Setting],
 }
@@ -49,8 +49,8 @@ pub(crate) const PEERS: [Peer; 4] = [
             flags: &["--allow-run-as-root", "--bind-to", "none"],
             variables: &[("PRTE_MCA_prte_silence_shared_fs", "1")],
         },
-        shm: Some(DEFAULT),
-        tcp: Some(flags(&["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"])),
+        shm: Ok(DEFAULT),
+        tcp: Ok(flags(&["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"])),
         // It does not start them without, and yields by itself then.
         crowded: &[
             flags(&["--map-by", ":OVERSUBSCRIBE"]),
@@ -62,8 +62,8 @@ pub(crate) const PEERS: [Peer; 4] = [
         folder: "mpich",
         kind: Kind::Mpi { launcher: "bin/mpiexec" },
         always: flags(&["-bind-to", "none"]),
-        shm: Some(DEFAULT),
-        tcp: Some(variables(&[("MPIR_CVAR_NOLOCAL", "1"), ("FI_PROVIDER", "tcp")])),
+        shm: Ok(DEFAULT),
+        tcp: Ok(variables(&[("MPIR_CVAR_NOLOCAL", "1"), ("UCX_TLS", "tcp,self")])),
         crowded: &[
             DEFAULT,
             variables(&[("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")]),
@@ -75,8 +75,13 @@ pub(crate) const PEERS: [Peer; 4] = [
         folder: "impi",
         kind: Kind::Mpi { launcher: "bin/mpiexec" },
         always: variables(&[("I_MPI_PIN", "0")]),
-        shm: Some(DEFAULT),
-        tcp: Some(variables(&[("I_MPI_FABRICS", "ofi"), ("FI_PROVIDER", "tcp")])),
+        shm: Ok(DEFAULT),
+        tcp: Ok(variables(&[
+            ("I_MPI_FABRICS", "ofi"),
+            ("FI_PROVIDER", "tcp"),
+            // Its collectives use shared memory inside a host otherwise.
+            ("I_MPI_COLL_INTRANODE", "pt2pt"),
+        ])),
         crowded: &[
             DEFAULT,
             variables(&[("I_MPI_WAIT_MODE", "1")]),
@@ -88,17 +93,17 @@ pub(crate) const PEERS: [Peer; 4] = [
         folder: "gloo",
         kind: Kind::Gloo,
         always: variables(&[("GLOO_SOCKET_IFNAME", "lo")]),
-        shm: None,
-        tcp: Some(DEFAULT),
+        shm: Err("it has no transport over shared memory"),
+        tcp: Ok(DEFAULT),
         crowded: &[DEFAULT],
     },
 ];
 
 impl Peer {
-    pub(crate) fn over(&self, transport: Transport) -> Option<&Setting> {
+    pub(crate) fn over(&self, transport: Transport) -> Result<&Setting, &'static str> {
         match transport {
-            Transport::Shm => self.shm.as_ref(),
-            Transport::Tcp => self.tcp.as_ref(),
+            Transport::Shm => self.shm.as_ref().map_err(|why| *why),
+            Transport::Tcp => self.tcp.as_ref().map_err(|why| *why),
         }
     }
 

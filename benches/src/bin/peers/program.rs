@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::args::Args;
 use crate::case::{Band, Case};
 use crate::machine::Machine;
 use crate::outcome::{self, Outcome};
@@ -43,7 +44,7 @@ impl Site {
     /// # Errors
     ///
     /// If we were not started by benches/peers/run.
-    pub(crate) fn new(gloo: bool, machine: &Machine) -> Result<Self> {
+    pub(crate) fn new(args: &Args, machine: &Machine) -> Result<Self> {
         // It has put everything into one folder: us, `tutti` beside us, and the peers.
         let release = std::env::current_exe()?;
         let tutti = release.with_file_name("tutti");
@@ -55,14 +56,13 @@ impl Site {
         let (mut installed, mut missing) = (Vec::new(), Vec::new());
         for peer in &PEERS {
             let ready = peers.join(peer.folder).join("ready").exists();
-            match peer.kind {
-                Kind::Gloo if !gloo => missing.push("Gloo is not measured without --gloo".into()),
+            match (peer.over(args.transport), &peer.kind) {
+                (Err(why), _) => missing.push(format!("{} is not measured: {why}", peer.name)),
+                (_, Kind::Gloo) if !args.gloo => {
+                    missing.push("Gloo is not measured without --gloo".into());
+                }
                 _ if ready => installed.push(peer),
-                _ => missing.push(format!(
-                    "{} is not installed: {}",
-                    peer.name,
-                    reason(&peers, peer)
-                )),
+                _ => missing.push(not_installed(&peers, peer)),
             }
         }
         Ok(Site { peers, sources, tutti, cores: machine.cores.clone(), installed, missing })
@@ -80,7 +80,7 @@ impl Site {
     /// What is to run for a case: each peer once for each of its settings.
     pub(crate) fn programs(&self, case: &Case) -> Vec<Program> {
         let crowded = case.is_crowded(self.cores.len());
-        let able = self.installed.iter().filter(|peer| peer.over(case.transport).is_some());
+        let able = self.installed.iter().filter(|peer| peer.over(case.transport).is_ok());
         let peers = able.flat_map(|peer| {
             let program = |setting| Program::Peer { peer, setting };
             peer.settings(crowded).iter().map(program)
@@ -156,6 +156,8 @@ impl Site {
         match peer.kind {
             Kind::Mpi { launcher } => {
                 command.env("I_MPI_ROOT", &home).env("OPAL_PREFIX", &home);
+                let libraries = home.join("lib");
+                command.env("LD_LIBRARY_PATH", &libraries).env("FI_PROVIDER_PATH", &libraries);
                 command.arg(home.join(launcher)).args(["-n", &case.ranks.to_string()]);
                 command.args(settings.iter().flat_map(|setting| setting.flags));
                 command.args([self.sources.join("pin").into_os_string(), list(&self.cores).into()]);
@@ -210,10 +212,10 @@ fn list(cores: &[u32]) -> String {
     cores.iter().map(u32::to_string).collect::<Vec<String>>().join(",")
 }
 
-/// What benches/peers/run has written when it could not install a peer.
-fn reason(peers: &Path, peer: &Peer) -> String {
+/// With what benches/peers/run has written when it could not install the peer.
+fn not_installed(peers: &Path, peer: &Peer) -> String {
     let log = fs::read_to_string(peers.join(format!("{}.log", peer.folder))).unwrap_or_default();
     let mut errors = log.lines().filter(|line| line.to_lowercase().contains("error"));
     let last = errors.next_back().or(log.lines().next_back()).unwrap_or("it was not tried");
-    last.trim().to_string()
+    format!("{} is not installed: {}", peer.name, last.trim())
 }

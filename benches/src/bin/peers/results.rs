@@ -14,6 +14,8 @@ pub(crate) struct Report {
     pub(crate) machine: Machine,
     /// A sentence for each peer that could not be measured.
     pub(crate) missing: Vec<String>,
+    /// Whether the fastest iteration stands for a round, not the median of all.
+    pub(crate) fastest: bool,
     pub(crate) cases: Vec<CaseResults>,
 }
 
@@ -29,6 +31,8 @@ pub(crate) struct CaseResults {
     pub(crate) problems: Vec<String>,
     /// A sentence for each wrong result.
     pub(crate) wrong: Vec<String>,
+    #[serde(skip)]
+    fastest: bool,
 }
 
 /// What one program has measured, a peer with one of its settings.
@@ -39,8 +43,8 @@ pub(crate) struct ProgramResults {
     pub(crate) library: Library,
     /// What it calls itself.
     pub(crate) version: Option<String>,
-    /// Medians in microseconds, by size, then by round; None if it broke off before.
-    pub(crate) medians_us: Vec<Vec<Option<f64>>>,
+    /// Microseconds by size, then by round: what the iterations come to. None if it broke off before.
+    pub(crate) times_us: Vec<Vec<Option<f64>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -52,8 +56,8 @@ pub(crate) enum Library {
 }
 
 impl Report {
-    pub(crate) fn new(machine: Machine, missing: Vec<String>) -> Self {
-        Report { machine, missing, cases: Vec::new() }
+    pub(crate) fn new(machine: Machine, missing: Vec<String>, fastest: bool) -> Self {
+        Report { machine, missing, fastest, cases: Vec::new() }
     }
 
     /// Whether all results were right, and Tutti has measured every size.
@@ -79,15 +83,15 @@ impl Report {
 }
 
 impl CaseResults {
-    pub(crate) fn new(case: Case, programs: &[Program]) -> Self {
+    pub(crate) fn new(case: Case, programs: &[Program], fastest: bool) -> Self {
         let programs = programs.iter().map(|program| ProgramResults {
             name: program.to_string(),
             library: program.library(),
             version: None,
-            medians_us: Vec::new(),
+            times_us: Vec::new(),
         });
         let (programs, sizes) = (programs.collect(), Vec::new());
-        CaseResults { case, programs, sizes, problems: Vec::new(), wrong: Vec::new() }
+        CaseResults { case, programs, sizes, problems: Vec::new(), wrong: Vec::new(), fastest }
     }
 
     /// Makes room for one more round of a band.
@@ -95,10 +99,10 @@ impl CaseResults {
         for bytes in self.case.sizes(band) {
             if !self.sizes.contains(&bytes) {
                 self.sizes.push(bytes);
-                self.programs.iter_mut().for_each(|program| program.medians_us.push(Vec::new()));
+                self.programs.iter_mut().for_each(|program| program.times_us.push(Vec::new()));
             }
             let row = self.row(bytes).expect("the size was added above");
-            self.programs.iter_mut().for_each(|program| program.medians_us[row].push(None));
+            self.programs.iter_mut().for_each(|program| program.times_us[row].push(None));
         }
     }
 
@@ -110,8 +114,8 @@ impl CaseResults {
                 self.problems.push(format!("{name} measured {} B unasked", time.bytes));
                 continue;
             };
-            if let Some(last) = self.programs[index].medians_us[row].last_mut() {
-                *last = Some(time.median_us);
+            if let Some(last) = self.programs[index].times_us[row].last_mut() {
+                *last = Some(if self.fastest { time.min_us } else { time.median_us });
             }
             if time.wrong > 0 {
                 self.wrong
@@ -147,7 +151,7 @@ impl CaseResults {
     /// A library's time at one size in each round, by the setting that was its fastest in the round.
     pub(crate) fn times(&self, library: Library, size: usize) -> Vec<Option<f64>> {
         let programs = self.programs.iter().filter(|program| program.library == library);
-        fastest(programs.map(|program| program.medians_us[size].as_slice()))
+        least_of_rounds(programs.map(|program| program.times_us[size].as_slice()))
     }
 
     /// The median of that over the rounds, in microseconds.
@@ -159,7 +163,7 @@ impl CaseResults {
     pub(crate) fn ratios(&self, size: usize) -> Vec<f64> {
         let peers = self.peers().into_iter().map(|peer| self.times(Library::Peer(peer), size));
         let peers: Vec<Vec<Option<f64>>> = peers.collect();
-        let best = fastest(peers.iter().map(Vec::as_slice));
+        let best = least_of_rounds(peers.iter().map(Vec::as_slice));
         let both = best.into_iter().zip(self.times(Library::Tutti, size));
         both.filter_map(|(best, ours)| Some(best? / ours?)).collect()
     }
@@ -176,7 +180,7 @@ impl CaseResults {
 }
 
 /// The least of each round.
-fn fastest<'a>(programs: impl Iterator<Item = &'a [Option<f64>]>) -> Vec<Option<f64>> {
+fn least_of_rounds<'a>(programs: impl Iterator<Item = &'a [Option<f64>]>) -> Vec<Option<f64>> {
     let least = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::min);
     programs.fold(Vec::new(), |fastest, rounds| {
         let fastest = fastest.into_iter().chain(std::iter::repeat(None));
@@ -197,7 +201,7 @@ pub(crate) mod tests {
             name: name.into(),
             library,
             version: None,
-            medians_us: Vec::new(),
+            times_us: Vec::new(),
         };
         let programs = vec![
             program("raw limit", Library::Raw),
@@ -212,11 +216,12 @@ pub(crate) mod tests {
             sizes: Vec::new(),
             problems: Vec::new(),
             wrong: Vec::new(),
+            fastest: false,
         };
         for round in [[1.0, 2.0, 9.0, 4.0, 2.0], [1.0, 4.0, 4.0, 8.0, 9.0]] {
             results.start_round(&Band { begin: 8, factor: 2, end: 8, warm_up: 1, iterations: 1 });
             for (index, median_us) in round.into_iter().enumerate() {
-                let times = vec![Time { bytes: 8, median_us, wrong: 0 }];
+                let times = vec![Time { bytes: 8, median_us, min_us: 1.0, wrong: 0 }];
                 results.add(index, Outcome { times, ..Outcome::default() });
             }
         }
@@ -238,9 +243,9 @@ pub(crate) mod tests {
     #[test]
     fn a_peer_that_broke_off_is_left_out_of_that_round_alone() {
         let mut results = example();
-        results.programs[4].medians_us[0][0] = None;
+        results.programs[4].times_us[0][0] = None;
         assert_eq!(results.ratios(0), [2.0, 1.0]);
-        results.programs[1].medians_us[0][1] = None;
+        results.programs[1].times_us[0][1] = None;
         assert_eq!(results.ratios(0), [2.0]);
     }
 
@@ -248,15 +253,15 @@ pub(crate) mod tests {
     fn wrong_results_and_missing_ones_of_ours_are_not_all_right() {
         let report = |case| {
             let machine = Machine::read().unwrap();
-            Report { cases: vec![case], ..Report::new(machine, Vec::new()) }
+            Report { cases: vec![case], ..Report::new(machine, Vec::new(), false) }
         };
         assert!(report(example()).is_all_right());
         let mut wrong = example();
-        let times = vec![Time { bytes: 8, median_us: 1.0, wrong: 1 }];
+        let times = vec![Time { bytes: 8, median_us: 1.0, min_us: 1.0, wrong: 1 }];
         wrong.add(4, Outcome { times, ..Outcome::default() });
         assert!(!report(wrong).is_all_right());
         let mut missing = example();
-        missing.programs[1].medians_us[0][0] = None;
+        missing.programs[1].times_us[0][0] = None;
         assert!(!report(missing).is_all_right());
     }
 }
