@@ -58,7 +58,7 @@ fn measure(case: &Case, args: &Args, site: &Site, bar: &ProgressBar) -> Result<C
             results.start_round(&band);
             for turn in 0..programs.len() {
                 let index = (turn + round as usize) % programs.len();
-                bar.set_message(format!("{case}, round {}: {}", round + 1, programs[index]));
+                tell(bar, format!("{case}, round {}: {}", round + 1, programs[index]));
                 let outcome = site.run(&programs[index], case, &band)?;
                 results.add(index, outcome);
                 bar.inc(1);
@@ -66,6 +66,14 @@ fn measure(case: &Case, args: &Args, site: &Site, bar: &ProgressBar) -> Result<C
         }
     }
     Ok(results)
+}
+
+/// Says what is going on; in a log, with a line of its own.
+fn tell(bar: &ProgressBar, message: String) {
+    if bar.is_hidden() {
+        eprintln!("{message}");
+    }
+    bar.set_message(message);
 }
 
 fn progress_bar(cases: &[Case], args: &Args, site: &Site) -> ProgressBar {

@@ -16,7 +16,7 @@ use crate::peers::{Kind, PEERS, Peer, Setting};
 use crate::results::Library;
 
 /// A program that takes longer for one band of sizes is ended; what it has printed counts.
-pub(crate) const PATIENCE_SECONDS: u32 = 120;
+pub(crate) const PATIENCE_SECONDS: u32 = 60;
 
 /// What is started in a round.
 #[derive(Clone, Copy)]
