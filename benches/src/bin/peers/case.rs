@@ -95,12 +95,12 @@ impl Case {
     pub(crate) fn bands(&self, quick: bool, cores: usize) -> Vec<Band> {
         let short = if quick { 100 } else { 500 };
         let short = if self.is_crowded(cores) { short / 5 } else { short };
-        let long = if quick { 10 } else { 20 };
+        let long = 20;
         let band = |begin, end, iterations| Band {
             begin,
             factor: if quick { 16 } else { 4 },
             end,
-            warm_up: iterations / 5,
+            warm_up: iterations / 2,
             iterations,
         };
         if self.collective == Collective::Barrier {
