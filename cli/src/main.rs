@@ -1,12 +1,10 @@
 //! The `tutti` program: [`run`] starts the ranks of a job on this machine, [`mod@bench`] measures
-//! collectives and checks their results, [`plan`] says which algorithm would be used and why, [`mod@topo`] what is known of the machine
-//! or cluster, [`mod@doctor`] what stands in the way of a job.
+//! collectives and checks their results, [`plan`] says which algorithm would be used and why,
+//! [`mod@topo`] shows machines and links, [`doctor`] finds what keeps a machine from working well.
 
 mod bench;
 mod doctor;
-mod fabric;
 mod launcher;
-mod machine;
 mod plan;
 mod run;
 mod size;

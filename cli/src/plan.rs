@@ -1,9 +1,10 @@
 //! `tutti plan`: which algorithm a collective would use, and why, without running it.
 
+use std::fs;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use tutti::{Config, Rank};
@@ -11,7 +12,8 @@ use tutti_topo::fabric::Fabric;
 use tutti_topo::plan::{Candidate, Plan, Request, plan as choose};
 use tutti_topo::schedule::Collective;
 
-use crate::{fabric, size, usage_error};
+use crate::topo::{Machine, View};
+use crate::{size, usage_error};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,16 +51,12 @@ pub(crate) fn plan(args: &Args) -> Result<ExitCode> {
     if args.bytes.is_none() && collective != Collective::Barrier {
         usage_error("plan", format!("--bytes is missing: {} moves data", args.collective));
     }
-    let ranks = args.ranks.map(NonZeroU32::get);
-    let fabric = match &args.fabric {
-        None => fabric::of_this_machine(ranks.unwrap_or(0)),
-        Some(path) => fabric::of_file(path, ranks)?,
-    };
+    let config = Config::from_env()?;
+    let fabric = fabric(args, &config)?;
     if args.root >= fabric.ranks() {
         let (root, ranks) = (args.root, fabric.ranks());
         usage_error("plan", format!("--root {root} is outside a group of {ranks} ranks"));
     }
-    let config = Config::from_env()?;
     let shared_board = Some(config.shm_board_bytes as u64);
     let request = Request { collective, bytes: args.bytes.unwrap_or(0), shared_board };
     let plan = choose(&request, &fabric, &config.algo)?;
@@ -68,6 +66,25 @@ pub(crate) fn plan(args: &Args) -> Result<ExitCode> {
         println!("{plan}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The fabric of the file, or as many ranks as are asked for on this machine.
+fn fabric(args: &Args, config: &Config) -> Result<Fabric> {
+    if let Some(path) = &args.fabric {
+        return read_fabric(path, args.ranks);
+    }
+    let here = Machine::here().context("cannot list the network interfaces")?;
+    let ranks = args.ranks.map_or(0, NonZeroU32::get);
+    Ok(View::of_machine(here, ranks, config.transport).fabric)
+}
+
+/// The fabric of a file, which must have as many ranks as are asked for.
+pub(crate) fn read_fabric(path: &str, ranks: Option<NonZeroU32>) -> Result<Fabric> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+    let fabric = Fabric::from_toml(&text).with_context(|| format!("in {path}"))?;
+    let (asked, there) = (ranks.map_or(fabric.ranks(), NonZeroU32::get), fabric.ranks());
+    ensure!(asked == there, "{path} has {there} ranks, not {asked}");
+    Ok(fabric)
 }
 
 fn document(request: &Request, fabric: &Fabric, plan: &Plan) -> Value {

@@ -67,7 +67,7 @@ fn wrong_arguments_are_2() {
         "all_reduce --ranks 4",
         "all_reduce --bytes 8 --ranks 0",
         "broadcast --bytes 8 --ranks 4 --root 4",
-        "all_gather --bytes 8 --ranks 4",
+        "all_gather --bytes 8",
     ] {
         let output = plan(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments}: {output:?}");

@@ -6,17 +6,27 @@ use std::fs;
 use rustix::thread::CpuSet;
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup;
+
 /// What a process may use of its host's processors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Cores {
+pub struct Cores {
     /// The numbers of the processors that its affinity allows.
-    pub(crate) affinity: Vec<u32>,
+    pub affinity: Vec<u32>,
     /// The quota of its cgroup, in cores; may be a fraction.
-    pub(crate) quota: Option<f64>,
+    pub quota: Option<f64>,
 }
 
-/// What this process may use.
-pub(crate) fn usable() -> Cores {
+impl Cores {
+    /// How many cores that is, above 0; a fraction where the quota is one.
+    pub fn count(&self) -> f64 {
+        let all = self.affinity.len().max(1) as f64;
+        self.quota.map_or(all, |quota| quota.min(all))
+    }
+}
+
+/// What this process may use: by its affinity, and by the quota of its cgroup.
+pub fn usable() -> Cores {
     let affinity = rustix::thread::sched_getaffinity(None).map_or_else(
         |_| (0..std::thread::available_parallelism().map_or(1, |n| n.get() as u32)).collect(),
         |set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect(),
@@ -26,7 +36,7 @@ pub(crate) fn usable() -> Cores {
 
 /// The cores that the ranks of one host share: all that any of them may use, within the largest
 /// of their quotas (ranks of one job usually share a cgroup).
-pub(crate) fn shared<'a>(ranks: impl Iterator<Item = &'a Cores>) -> f64 {
+pub fn shared<'a>(ranks: impl Iterator<Item = &'a Cores>) -> Cores {
     let (mut all, mut quota) = (BTreeSet::new(), None::<f64>);
     for cores in ranks {
         all.extend(cores.affinity.iter().copied());
@@ -35,33 +45,15 @@ pub(crate) fn shared<'a>(ranks: impl Iterator<Item = &'a Cores>) -> f64 {
             (a, b) => a.or(b),
         };
     }
-    let all = all.len().max(1) as f64;
-    quota.map_or(all, |quota| quota.min(all))
+    Cores { affinity: all.into_iter().collect(), quota }
 }
 
 /// The processor quota of this process's cgroup (version 2, then 1), the least on the way to
 /// the root, in cores.
 fn quota() -> Option<f64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    groups.lines().filter_map(quota_of_line).min_by(f64::total_cmp)
-}
-
-/// One line of /proc/self/cgroup: `hierarchy:controllers:path`.
-fn quota_of_line(line: &str) -> Option<f64> {
-    let mut fields = line.splitn(3, ':').skip(1);
-    let (controllers, path) = (fields.next()?, fields.next()?);
-    let root = match controllers {
-        "" => "/sys/fs/cgroup".to_string(),
-        some if some.split(',').any(|c| c == "cpu") => format!("/sys/fs/cgroup/{some}"),
-        _ => return None,
-    };
-    let folders = path.trim_matches('/').split('/').scan(root.clone(), |folder, name| {
-        *folder = format!("{folder}/{name}");
-        Some(folder.clone())
-    });
-    std::iter::once(root)
-        .chain(folders)
-        .filter_map(|folder| quota_of_folder(&folder))
+    cgroup::folders("cpu")
+        .iter()
+        .filter_map(|folder| quota_of_folder(folder))
         .min_by(f64::total_cmp)
 }
 
@@ -101,8 +93,8 @@ mod tests {
     #[test]
     fn ranks_pinned_apart_have_a_core_each_and_a_quota_limits_all() {
         let pinned = |cpu, quota| Cores { affinity: vec![cpu], quota };
-        assert_eq!(shared([pinned(0, None), pinned(3, None)].iter()), 2.0);
-        assert_eq!(shared([pinned(0, Some(0.5)), pinned(3, Some(0.5))].iter()), 0.5);
-        assert_eq!(shared([pinned(1, None), pinned(1, None)].iter()), 1.0);
+        assert_eq!(shared([pinned(0, None), pinned(3, None)].iter()).count(), 2.0);
+        assert_eq!(shared([pinned(0, Some(0.5)), pinned(3, Some(0.5))].iter()).count(), 0.5);
+        assert_eq!(shared([pinned(1, None), pinned(1, None)].iter()).count(), 1.0);
     }
 }

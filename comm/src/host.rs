@@ -3,13 +3,13 @@
 use std::fs;
 
 /// The host's name, for people.
-pub(crate) fn name() -> String {
+pub fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// What tells hosts apart where names do not: the network and the user. Ranks with equal keys then
 /// prove that they share memory by sharing it.
-pub(crate) fn key() -> String {
+pub fn key() -> String {
     format!("{} uid {}", network(), rustix::process::getuid().as_raw())
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn network() -> String {
 }
 
 /// The NUMA node of the processor this thread is on; 0 where the system does not say.
-pub(crate) fn numa_node() -> u32 {
+pub fn numa_node() -> u32 {
     let cpu = rustix::thread::sched_getcpu();
     let nodes = fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
     nodes

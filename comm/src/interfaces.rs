@@ -55,11 +55,13 @@ fn after(text: &str, mark: char) -> (bool, &str) {
 
 /// An address of this host and the interface that has it.
 #[derive(Clone, Debug)]
-pub(crate) struct Interface {
-    pub(crate) name: String,
-    pub(crate) ip: IpAddr,
+pub struct Interface {
+    /// The name of the interface.
+    pub name: String,
+    /// The address.
+    pub ip: IpAddr,
     /// The system's number of the interface.
-    pub(crate) index: u32,
+    pub index: u32,
 }
 
 impl Interface {
@@ -77,7 +79,11 @@ impl Interface {
 }
 
 /// The interfaces that are up, once per address.
-pub(crate) fn of_this_host() -> io::Result<Vec<Interface>> {
+///
+/// # Errors
+///
+/// What the system says if it does not list them.
+pub fn of_this_host() -> io::Result<Vec<Interface>> {
     let up = if_addrs::get_if_addrs()?.into_iter().filter(if_addrs::Interface::is_oper_up);
     Ok(up
         .map(|found| Interface {

@@ -8,6 +8,7 @@
 
 mod bootstrap;
 mod call;
+mod cgroup;
 mod collectives;
 mod communicator;
 mod config;
@@ -24,6 +25,7 @@ mod interfaces;
 mod launch;
 mod layout;
 mod links;
+pub mod machine;
 mod message;
 mod point_operation;
 mod points;

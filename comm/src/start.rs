@@ -1,6 +1,7 @@
 //! From a place in the job to the parts of a communicator: the ranks meet, tell each other what
 //! they are, and connect.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tutti_topo::Rank;
@@ -126,7 +127,7 @@ pub(crate) fn over(
 }
 
 fn alone(config: &Config) -> Parts {
-    let cores = cores::shared(std::iter::once(&cores::usable()));
+    let cores = cores::usable().count();
     let report =
         RankReport { host: host::key(), numa_node: 0, cores, inside: Inside::SharedMemory };
     let transport = tutti_transport::memory::group(1, 4096).remove(0);
@@ -145,18 +146,37 @@ fn settings(config: &Config) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_string(), value)).into()
 }
 
+/// # Errors
+///
+/// Names the first setting that is not alike on all ranks, with the ranks of each of its values.
 fn compare_settings(rank: Rank, reports: &[Report]) -> Result<(), Error> {
-    let first = &reports[0];
-    let different = reports.iter().zip(0..).find_map(|(report, other)| {
-        let pairs = first.settings.iter().zip(&report.settings);
-        pairs.into_iter().find(|(a, b)| a != b).map(|(a, b)| (other, a, b))
-    });
-    let Some((other, ours, theirs)) = different else { return Ok(()) };
-    let what = format!(
-        "{} differs between ranks: {:?} on rank 0 (host {}), {:?} on rank {other} (host {}); set it alike on all",
-        ours.0, ours.1, first.host, theirs.1, reports[other].host
-    );
-    Err(Error::start(Some(rank), what))
+    for (name, _) in &reports[0].settings {
+        let mut ranks: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
+        for (rank, report) in reports.iter().enumerate() {
+            let value = report.settings.iter().find(|(known, _)| known == name);
+            ranks.entry(value.map(|(_, value)| value.as_str())).or_default().push(rank);
+        }
+        if ranks.len() > 1 {
+            let value = |(value, ranks): (&Option<&str>, &Vec<usize>)| {
+                format!("{:?} on {}", value.unwrap_or("unknown"), ranks_and_hosts(ranks, reports))
+            };
+            let values = ranks.iter().map(value).collect::<Vec<_>>().join("; ");
+            let what = format!("{name} differs between ranks: {values}; set it alike on all");
+            return Err(Error::start(Some(rank), what));
+        }
+    }
+    Ok(())
+}
+
+/// The first of some ranks, with their hosts, as in `rank 0 (host a), rank 3 (host b)`.
+fn ranks_and_hosts(ranks: &[usize], reports: &[Report]) -> String {
+    const SHOWN: usize = 8;
+    let one = |rank: &usize| format!("rank {rank} (host {})", reports[*rank].host);
+    let shown = ranks.iter().take(SHOWN).map(one).collect::<Vec<_>>().join(", ");
+    match ranks.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// The first rank that listens where one on another host cannot reach it, in words.
@@ -194,7 +214,7 @@ fn fabric(reports: &[Report], islands: &[u32], config: &Config) -> Fabric {
 }
 
 fn cores_of(host_key: &str, reports: &[Report]) -> f64 {
-    cores::shared(reports.iter().filter(|r| r.host_key == host_key).map(|r| &r.cores))
+    cores::shared(reports.iter().filter(|r| r.host_key == host_key).map(|r| &r.cores)).count()
 }
 
 #[cfg(test)]
@@ -223,5 +243,22 @@ mod tests {
         let what = out_of_reach(&two_hosts).unwrap();
         assert!(what.starts_with("rank 1 (host b) listens at 127.0.1.1"), "{what}");
         assert!(what.contains("/etc/hosts"), "{what}");
+    }
+
+    #[test]
+    fn every_version_is_named_with_its_ranks_where_they_differ() {
+        let with = |host: &str, version: &str| Report {
+            settings: vec![("version".into(), version.into())],
+            ..report(host, "10.0.0.1")
+        };
+        assert!(compare_settings(Rank(0), &[with("a", "1"), with("b", "1")]).is_ok());
+        let mut reports = vec![with("a", "1"), with("b", "2"), with("a", "1"), with("c", "3")];
+        let what = compare_settings(Rank(0), &reports).unwrap_err().to_string();
+        let all = "version differs between ranks: \"1\" on rank 0 (host a), rank 2 (host a); \
+                   \"2\" on rank 1 (host b); \"3\" on rank 3 (host c); set it alike on all";
+        assert!(what.contains(all), "{what}");
+        reports.extend((0..9).map(|_| with("d", "4")));
+        let what = compare_settings(Rank(0), &reports).unwrap_err().to_string();
+        assert!(what.contains("rank 11 (host d) and 1 more"), "{what}");
     }
 }

@@ -1,155 +1,110 @@
-//! `tutti topo`: what is known of this machine, or of the cluster that a file describes.
+//! `tutti topo`: the machines of a job and what links them, as discovered or as a file says.
 
-mod drawing;
-mod links;
+mod json;
+mod machine;
+#[cfg(test)]
+mod sample;
+mod svg;
+mod system;
 mod table;
+mod view;
 
-use std::fs;
+use std::io::{self, Write};
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
-use tutti::Rank;
-use tutti_topo::fabric::Fabric;
+use tutti::{Communicator, Config, machine as reports};
 
-use crate::fabric;
-use crate::machine::Machine;
-use links::links;
+pub(crate) use machine::Machine;
+pub(crate) use view::{View, ranges};
+
+use crate::{coloured, plan, usage_error};
+use table::Table;
+use view::Sighting;
 
 const EXAMPLES: &str = "\
 Examples:
-  tutti topo                                 this machine, with a rank for each core
-  tutti topo -p 8 --toml > here.toml         a fabric file to start from, for tutti plan --fabric
-  tutti topo --fabric pod.toml --svg pod.svg a drawing of the cluster that the file describes
+  tutti topo                                this machine, a rank per core
+  tutti topo -p 8 --toml > pod.toml         a description to edit, for tutti plan --fabric pod.toml
+  tutti topo --fabric pod.toml --svg p.svg  a drawing of the cluster that the file describes
+  tutti run -p 4 tutti topo --json          where the ranks of a job really are (so with mpirun, srun)
 
-Figures of links are assumed where nobody measured or specified them; each says where it is from.";
+Bandwidths are 10^9 bytes a second and direction. A figure is measured, spec (from a data sheet) or
+assumed (typical of its kind; nobody looked). Of the cores those count that affinity and cgroup allow.";
 
-/// Shows hosts, NUMA nodes, cores, interfaces and links, as the planner knows them
+/// Shows hosts, NUMA nodes, cores, network interfaces, links, and where ranks are
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Ranks on this machine [default: one for each core], or in the fabric file
+    /// Ranks on this machine [default: one per core]; a launcher's or file's number must agree
     #[arg(short = 'p', long, value_name = "N")]
     ranks: Option<NonZeroU32>,
-    /// The cluster: a file of the format fabric/1, instead of this machine
+    /// A cluster, in place of this machine: a file of the format fabric/1
     #[arg(long, value_name = "FILE")]
     fabric: Option<String>,
     /// Prints JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "toml")]
     json: bool,
     /// Prints a file of the format fabric/1
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     toml: bool,
-    /// Writes a drawing to a file too
+    /// Also draws it into this file
     #[arg(long, value_name = "FILE")]
-    svg: Option<String>,
+    svg: Option<PathBuf>,
 }
 
 pub(crate) fn topo(args: &Args) -> Result<ExitCode> {
-    let machine = args.fabric.is_none().then(Machine::read);
-    let ranks = args.ranks.map(NonZeroU32::get);
-    let fabric = match (&args.fabric, &machine) {
-        (None, Some(machine)) => fabric::of_this_machine(ranks.unwrap_or(machine.cores as u32)),
-        (Some(path), _) => fabric::of_file(path, ranks)?,
-        (None, None) => unreachable!("without a file the machine was read"),
-    };
-    if args.json {
-        println!("{:#}", document(machine.as_ref(), &fabric));
-    } else if args.toml {
-        print!("{}", fabric.to_toml());
-    } else {
-        print!("{}", table::table(machine.as_ref(), &fabric));
-    }
+    let Some(view) = view(args)? else { return Ok(ExitCode::SUCCESS) };
     if let Some(path) = &args.svg {
-        let drawing = drawing::drawing(machine.as_ref(), &fabric);
-        fs::write(path, drawing).with_context(|| format!("cannot write {path}"))?;
+        std::fs::write(path, svg::drawing(&view))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let mut out = io::stdout();
+    if args.json {
+        writeln!(out, "{:#}", json::document(&view))?;
+    } else if args.toml {
+        write!(out, "{}", view.fabric.to_toml())?;
+    } else {
+        writeln!(out, "{}", Table { view: &view, coloured: coloured(&out) })?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The ranks of a host, by NUMA node.
-fn ranks_of(fabric: &Fabric, host: usize) -> Vec<(u32, Vec<u32>)> {
-    let nodes = fabric.hosts()[host].numa_nodes;
-    let on = |node: u32| {
-        let here = |rank: &u32| {
-            let place = fabric.place(Rank(*rank));
-            place.host == host && place.numa_node == node
-        };
-        (node, (0..fabric.ranks()).filter(here).collect())
-    };
-    (0..nodes)
-        .map(on)
-        .filter(|(node, ranks): &(u32, Vec<u32>)| *node == 0 || !ranks.is_empty())
-        .collect()
+/// What is to be shown; nothing on ranks other than 0, which tell rank 0 what they see.
+fn view(args: &Args) -> Result<Option<View>> {
+    let config = Config::from_env()?;
+    let here = Machine::here().context("cannot list the network interfaces")?;
+    if let Some(path) = &args.fabric {
+        let fabric = plan::read_fabric(path, args.ranks)?;
+        return Ok(Some(View::of_file(path, fabric, &here)));
+    }
+    if config.launch.is_launched() {
+        return of_job(args, here, config);
+    }
+    let ranks = args.ranks.map_or(here.cores.count().max(1.0) as u32, NonZeroU32::get);
+    Ok(Some(View::of_machine(here, ranks, config.transport)))
 }
 
-/// Numbers as people write them: `0-3,7`.
-fn runs(numbers: &[u32]) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for &number in numbers {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
-            _ => runs.push((number, number)),
-        }
+fn of_job(args: &Args, machine: Machine, config: Config) -> Result<Option<View>> {
+    let (transport, host_id) = (config.transport, config.host_id.clone());
+    let comm = Communicator::from_env(config)?;
+    if let Some(ranks) = args.ranks.filter(|ranks| ranks.get() != comm.size()) {
+        let size = comm.size();
+        usage_error("topo", format!("-p {ranks} is given, and the launcher started {size}"));
     }
-    let words = runs.iter().map(|&(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    });
-    words.collect::<Vec<_>>().join(",")
-}
-
-fn document(machine: Option<&Machine>, fabric: &Fabric) -> Value {
-    let hosts = fabric.hosts().iter().enumerate().map(|(index, host)| {
-        let ranks = ranks_of(fabric, index);
-        let ranks: Vec<Value> = ranks
-            .into_iter()
-            .map(|(node, ranks)| json!({ "numa_node": node, "ranks": ranks }))
-            .collect();
-        json!({
-            "name": host.name,
-            "supernode": fabric.supernodes()[host.supernode].name,
-            "cores": host.cores,
-            "numa_nodes": host.numa_nodes,
-            "placed": ranks,
-        })
-    });
-    let links = links(fabric).into_iter().map(|link| {
-        json!({
-            "between": link.between,
-            "bandwidth_gb_per_s": link.link.gb_per_s.value,
-            "bandwidth_from": link.link.gb_per_s.provenance.name(),
-            "latency_ns": link.link.latency_ns.value,
-            "latency_from": link.link.latency_ns.provenance.name(),
-            "rails": link.link.rails,
-        })
-    });
-    json!({
-        "tool": "tutti",
-        "version": env!("CARGO_PKG_VERSION"),
-        "machine": machine,
-        "ranks": fabric.ranks(),
-        "hosts": hosts.collect::<Vec<_>>(),
-        "links": links.collect::<Vec<_>>(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn neighbouring_numbers_are_written_as_runs() {
-        assert_eq!(runs(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
-        assert_eq!(runs(&[]), "");
+    let host_key = host_id.unwrap_or_else(reports::host_key);
+    let own = Sighting { machine, host_key, numa_node: reports::numa_node() };
+    let all = comm.exchange(&serde_json::to_vec(&own)?)?;
+    if comm.rank().0 != 0 {
+        return Ok(None);
     }
-
-    #[test]
-    fn every_rank_has_its_place_in_the_document() {
-        let document = document(None, &fabric::of_this_machine(3));
-        assert_eq!(document["ranks"], 3);
-        assert_eq!(document["hosts"][0]["placed"][0]["ranks"], json!([0, 1, 2]));
-        assert_eq!(document["links"][0]["bandwidth_from"], "assumed");
-    }
+    let read = |blob: &Vec<u8>| serde_json::from_slice(blob);
+    let all: Vec<Sighting> = all
+        .iter()
+        .map(read)
+        .collect::<Result<_, _>>()
+        .context("a rank reports in an unknown form")?;
+    Ok(Some(View::of_ranks(&all, transport)))
 }
