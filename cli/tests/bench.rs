@@ -131,7 +131,7 @@ fn wrong_flags_are_2() {
     for arguments in [
         "",
         "gather_all",
-        "all_reduce -d complex64",
+        "all_reduce -d complex64 -o min",
         "all_reduce -o xor",
         "all_reduce -b 1X",
         "all_reduce -b 16 -e 8",
