@@ -1,6 +1,6 @@
 //! What an all_reduce sends between hosts, and how long it takes. The hosts are network namespaces with
 //! cables of 1 Gbit/s each way. They need root and iproute2:
-//! `cargo test --release -p tutti-tests --test traffic -- --ignored --test-threads 1 --nocapture`.
+//! `cargo test -p tutti-tests --test traffic -- --ignored --test-threads 1 --nocapture`.
 
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
@@ -40,17 +40,11 @@ impl Run {
         let mut planned = vec![[0; 2]; 3];
         let mut algorithms = Vec::new();
         for (rank, &from) in HOST_OF.iter().enumerate() {
-            let line = ranks.next_line(rank);
-            let mut words = line.split(' ');
-            algorithms.push(words.next().unwrap().to_string());
-            for word in words {
-                let (peer, bytes) = word.split_once(':').unwrap();
-                let (to, bytes) =
-                    (HOST_OF[peer.parse::<usize>().unwrap()], bytes.parse::<u64>().unwrap());
-                if from != to {
-                    planned[from][0] += bytes;
-                    planned[to][1] += bytes;
-                }
+            let (algorithm, sends) = parse(&ranks.next_line(rank));
+            algorithms.push(algorithm);
+            for (to, bytes) in sends.into_iter().filter(|(to, _)| *to != from) {
+                planned[from][0] += bytes;
+                planned[to][1] += bytes;
             }
         }
         assert!(algorithms.iter().all(|algorithm| *algorithm == algorithms[0]), "{algorithms:?}");
@@ -64,6 +58,17 @@ impl Run {
             (0..HOST_OF.len()).map(|rank| self.ranks.next_line(rank).parse::<f64>().unwrap());
         seconds.fold(0.0, f64::max)
     }
+}
+
+/// What a rank tells of its plan: the algorithm, and the bytes to the hosts of its peers.
+fn parse(line: &str) -> (String, Vec<(usize, u64)>) {
+    let mut words = line.split(' ');
+    let algorithm = words.next().unwrap().to_string();
+    let send = |word: &str| {
+        let (peer, bytes) = word.split_once(':').unwrap();
+        (HOST_OF[peer.parse::<usize>().unwrap()], bytes.parse().unwrap())
+    };
+    (algorithm, words.map(send).collect())
 }
 
 fn hosts(test: &str) -> Hosts {
