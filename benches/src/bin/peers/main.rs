@@ -54,14 +54,19 @@ fn measure(case: &Case, args: &Args, site: &Site, bar: &ProgressBar) -> Result<C
     let programs = site.programs(case);
     let mut results = CaseResults::new(case.clone(), &programs, args.fastest);
     for band in case.bands(args.quick, site.cores().len()) {
+        let mut too_slow = vec![false; programs.len()];
         for round in 0..args.rounds.get() {
             results.start_round(&band);
             for turn in 0..programs.len() {
                 let index = (turn + round as usize) % programs.len();
+                bar.inc(1);
+                if too_slow[index] {
+                    continue;
+                }
                 tell(bar, format!("{case}, round {}: {}", round + 1, programs[index]));
                 let outcome = site.run(&programs[index], case, &band)?;
+                too_slow[index] = outcome.too_slow;
                 results.add(index, outcome);
-                bar.inc(1);
             }
         }
     }

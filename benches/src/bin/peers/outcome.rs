@@ -13,6 +13,8 @@ pub(crate) struct Outcome {
     pub(crate) times: Vec<Time>,
     /// Why it has not printed everything.
     pub(crate) problem: Option<String>,
+    /// Whether that is because it took too long.
+    pub(crate) too_slow: bool,
 }
 
 /// One line of a program's output.
@@ -73,7 +75,7 @@ pub(crate) fn document(stdout: &[u8]) -> Outcome {
     Outcome {
         library: Some(format!("{} {}", document.tool, document.version)),
         times: document.rows.into_iter().map(time).collect(),
-        problem: None,
+        ..Outcome::default()
     }
 }
 
@@ -81,12 +83,17 @@ fn without_rank(line: &str) -> &str {
     line.strip_prefix("[0] ").unwrap_or(line)
 }
 
+/// Whether `timeout` has ended it.
+pub(crate) fn is_too_slow(output: &Output) -> bool {
+    output.status.code() == Some(124)
+}
+
 /// Why a program has not printed all times, if it has not.
 pub(crate) fn problem(output: &Output, times: usize, expected: usize) -> Option<String> {
     if times == expected {
         return None;
     }
-    if output.status.code() == Some(124) {
+    if is_too_slow(output) {
         return Some(format!("ended after {PATIENCE_SECONDS} s, with {times} of {expected} sizes"));
     }
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -66,8 +66,10 @@ pub(crate) const PEERS: [Peer; 4] = [
         tcp: Ok(variables(&[("MPIR_CVAR_NOLOCAL", "1"), ("UCX_TLS", "tcp,self")])),
         crowded: &[
             DEFAULT,
-            variables(&[("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")]),
-            variables(&[("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")]),
+            variables(&[
+                ("MPIR_CVAR_POLLS_BEFORE_YIELD", "1"),
+                ("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1"),
+            ]),
         ],
     },
     Peer {

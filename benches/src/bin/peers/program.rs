@@ -15,7 +15,8 @@ use crate::outcome::{self, Outcome};
 use crate::peers::{Kind, PEERS, Peer, Setting};
 use crate::results::Library;
 
-/// A program that takes longer for one band of sizes is ended; what it has printed counts.
+/// A program that takes longer for one band of sizes is ended; what it has printed counts,
+/// and the next rounds go without it.
 pub(crate) const PATIENCE_SECONDS: u32 = 60;
 
 /// What is started in a round.
@@ -115,6 +116,7 @@ impl Site {
             let sizes = case.sizes(band);
             outcome.times.iter_mut().zip(sizes).for_each(|(time, bytes)| time.bytes = bytes);
         }
+        outcome.too_slow = outcome::is_too_slow(&output);
         outcome.problem = outcome::problem(&output, outcome.times.len(), case.sizes(band).len());
         Ok(outcome)
     }
