@@ -43,6 +43,7 @@ fn main() -> ExitCode {
     log_to_stderr();
     match dispatch(&cli.command) {
         Ok(code) => code,
+        Err(error) if reader_is_gone(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", in_full(&error));
             ExitCode::FAILURE
@@ -72,6 +73,12 @@ fn log_to_stderr() {
 /// Whether what goes to this stream may have colours.
 fn coloured(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Whether who reads what this program prints wants no more of it, as `head` does.
+fn reader_is_gone(error: &anyhow::Error) -> bool {
+    let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    error.downcast_ref::<io::Error>().is_some_and(broken)
 }
 
 /// The error with its causes. The library's errors name their cause in their own text.

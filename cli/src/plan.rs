@@ -1,6 +1,7 @@
 //! `tutti plan`: which algorithm a collective would use, and why, without running it.
 
 use std::fs;
+use std::io::{self, Write};
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 
@@ -60,10 +61,11 @@ pub(crate) fn plan(args: &Args) -> Result<ExitCode> {
     let shared_board = Some(config.shm_board_bytes as u64);
     let request = Request { collective, bytes: args.bytes.unwrap_or(0), shared_board };
     let plan = choose(&request, &fabric, &config.algo)?;
+    let mut out = io::stdout();
     if args.json {
-        println!("{:#}", document(&request, &fabric, &plan));
+        writeln!(out, "{:#}", document(&request, &fabric, &plan))?;
     } else {
-        println!("{plan}");
+        writeln!(out, "{plan}")?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -197,13 +197,14 @@ fn a_deadline_says_whom_it_waits_for_and_what_everybody_does() {
 
 #[test]
 fn a_rank_that_leaves_early_is_named() {
-    for transport in TRANSPORTS {
+    // A single element goes over the board, where no stream shows that its other end is closed.
+    for (transport, count) in TRANSPORTS.iter().flat_map(|t| [(*t, 1), (*t, 100_000)]) {
         let causes = ranks::run(
             3,
             |_| config(transport),
             |comm| {
                 comm.barrier().unwrap();
-                (comm.rank() != Rank(1)).then(|| cause(sum(&comm, 100_000)))
+                (comm.rank() != Rank(1)).then(|| cause(sum(&comm, count)))
             },
         );
         for found in [&causes[0], &causes[2]] {

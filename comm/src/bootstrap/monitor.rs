@@ -147,6 +147,8 @@ impl Monitor {
 
 impl Drop for Monitor {
     fn drop(&mut self) {
+        // How far it came, so that the hub knows whom its leaving keeps waiting.
+        self.say(&ToHub::Record(self.state.record.read()));
         self.control.wire().leave(self.group);
     }
 }

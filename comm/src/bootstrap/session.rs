@@ -312,6 +312,9 @@ impl Session {
         let Some(inquiry) = self.inquiry.take() else { return };
         if let Some((_, cause)) = self.mismatch() {
             self.judge(cause);
+        } else if let Some(rank) = self.left_early() {
+            let member = self.member(rank);
+            self.judge(Cause::Left { member });
         } else if let Some((rank, after, waits_for)) = inquiry.deadline {
             let lines = (0..self.size()).map(|rank| self.describe(rank));
             let others = lines.chain(self.circle(rank)).collect();
@@ -358,6 +361,22 @@ impl Session {
             other_call: other.1.to_string(),
         };
         Some((odd.1.sequence(), cause))
+    }
+
+    /// A rank that has closed the communicator before a collective that another is in: it never comes.
+    fn left_early(&self) -> Option<u32> {
+        let seats = || (0..self.size()).zip(self.members.iter().flatten());
+        let waiting = seats().filter(|(_, seat)| !seat.left && seat.record.inside);
+        let latest = waiting
+            .filter_map(|(_, seat)| seat.collective())
+            .map(|print| print.sequence())
+            .max()?;
+        let came = |seat: &Seat| match seat.record.print() {
+            // After a message nothing is known of the collectives before it.
+            Some(print) => print.message().is_some() || print.sequence() >= latest,
+            None => false,
+        };
+        seats().find(|(_, seat)| seat.left && !came(seat)).map(|(rank, _)| rank)
     }
 
     /// The call by which a rank is in the control exchange that is due.
@@ -556,6 +575,21 @@ mod tests {
         };
         assert_eq!(odd.rank, 2);
         assert!(odd_call.contains("broadcast") && other_call.contains("all_reduce"));
+    }
+
+    #[test]
+    fn who_has_left_before_a_collective_is_named_and_who_has_left_after_it_is_not() {
+        let now = Instant::now();
+        for (came_to, named) in [(4, true), (5, false)] {
+            let mut session = session(2);
+            session.hear(1, ToHub::Record(record(Collective::AllReduce, came_to)), now);
+            session.hear(1, ToHub::Leave, now);
+            session.hear(0, ToHub::Stall(record(Collective::AllReduce, 5)), now);
+            session.hear(0, ToHub::Record(record(Collective::AllReduce, 5)), now);
+            let told = verdicts(&mut session);
+            let left = |cause: &Cause| matches!(cause, Cause::Left { member } if member.rank == 1);
+            assert_eq!(told.first().is_some_and(|(_, cause)| left(cause)), named, "{told:?}");
+        }
     }
 
     #[test]
