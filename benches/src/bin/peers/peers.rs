@@ -15,6 +15,8 @@ pub(crate) struct Peer {
     pub(crate) tcp: Result<Setting, &'static str>,
     /// What its documentation says for more ranks than cores. All are tried; the fastest counts.
     pub(crate) crowded: &'static [Setting],
+    /// How the files in /dev/shm begin that it leaves behind when it is ended.
+    pub(crate) leaves: Option<&'static str>,
 }
 
 pub(crate) enum Kind {
@@ -56,6 +58,7 @@ pub(crate) const PEERS: [Peer; 4] = [
             flags(&["--map-by", ":OVERSUBSCRIBE"]),
             flags(&["--map-by", ":OVERSUBSCRIBE", "--mca", "mpi_yield_when_idle", "1"]),
         ],
+        leaves: None,
     },
     Peer {
         name: "MPICH",
@@ -71,6 +74,7 @@ pub(crate) const PEERS: [Peer; 4] = [
                 ("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1"),
             ]),
         ],
+        leaves: Some("mpich_shm_"),
     },
     Peer {
         name: "Intel MPI",
@@ -89,6 +93,7 @@ pub(crate) const PEERS: [Peer; 4] = [
             variables(&[("I_MPI_WAIT_MODE", "1")]),
             variables(&[("I_MPI_THREAD_YIELD", "2")]),
         ],
+        leaves: None,
     },
     Peer {
         name: "Gloo",
@@ -98,6 +103,7 @@ pub(crate) const PEERS: [Peer; 4] = [
         shm: Err("it has no transport over shared memory"),
         tcp: Ok(DEFAULT),
         crowded: &[DEFAULT],
+        leaves: None,
     },
 ];
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
 
@@ -105,6 +106,7 @@ impl Site {
                 self.peer(&mut command, peer, setting, case, band)?
             }
         }
+        let start = SystemTime::now();
         let output = command.stdin(Stdio::null()).output();
         let output = output.context("cannot start timeout, of the coreutils")?;
         let mut outcome = match program {
@@ -117,6 +119,9 @@ impl Site {
             outcome.times.iter_mut().zip(sizes).for_each(|(time, bytes)| time.bytes = bytes);
         }
         outcome.too_slow = outcome::is_too_slow(&output);
+        if let (Program::Peer { peer, .. }, true) = (program, outcome.too_slow) {
+            peer.leaves.into_iter().for_each(|prefix| remove_since(start, prefix));
+        }
         outcome.problem = outcome::problem(&output, outcome.times.len(), case.sizes(band).len());
         Ok(outcome)
     }
@@ -206,6 +211,18 @@ impl fmt::Display for Program {
                 setting.flags.iter().try_for_each(|flag| write!(f, " {flag}"))?;
                 setting.variables.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
             }
+        }
+    }
+}
+
+/// Removes the files in /dev/shm that begin so and were made since then.
+fn remove_since(start: SystemTime, prefix: &str) {
+    for file in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+        let ours = file.file_name().to_string_lossy().starts_with(prefix);
+        let made = file.metadata().and_then(|data| data.modified());
+        if ours && made.is_ok_and(|made| made >= start) {
+            // Whoever cannot remove it has not made it.
+            let _ = fs::remove_file(file.path());
         }
     }
 }
