@@ -198,6 +198,30 @@ fn ranks_meet_at_master_addr_and_port() {
 }
 
 #[test]
+fn ranks_go_on_when_the_rank_that_holds_the_rendezvous_has_ended_in_good_order() {
+    let address = "127.91.7.9";
+    for transport in ["shm", "tcp"] {
+        let port = free_port(address).to_string();
+        let start = |rank: u32| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_rank"));
+            command.arg("outlive").env("RANK", rank.to_string()).env("WORLD_SIZE", "4");
+            command.env("MASTER_ADDR", address).env("MASTER_PORT", &port);
+            command.env("TUTTI_TRANSPORT", transport);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+        };
+        let mut ranks: Vec<_> = (0..4).map(start).collect();
+        assert!(ranks[0].wait().unwrap().success());
+        for rank in &mut ranks[1..] {
+            rank.stdin.take().unwrap().write_all(b"\n").unwrap();
+        }
+        for rank in ranks.drain(1..) {
+            let output = rank.wait_with_output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n", "{transport}");
+        }
+    }
+}
+
+#[test]
 fn a_taken_master_port_is_said_with_the_remedy() {
     let taken = std::net::TcpListener::bind("127.91.7.4:0").unwrap();
     let vars = [

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::monitor::State;
 use super::wire::{FromHub, GroupId, Inbox, ToHub, encode};
@@ -17,7 +18,12 @@ use crate::service;
 pub(super) struct Control {
     wire: Arc<Wire>,
     thread: Option<JoinHandle<()>>,
+    /// Closed when the thread has ended.
+    ended: Mutex<mpsc::Receiver<()>>,
 }
+
+/// How long the last good-bye waits until the hub has taken it and passed it on.
+const GOOD_BYE_TIME: Duration = Duration::from_secs(1);
 
 /// What the thread, the communicators and abort handles share.
 pub(super) struct Wire {
@@ -25,6 +31,8 @@ pub(super) struct Wire {
     /// Held while a frame is written, so that frames do not mix.
     writing: Mutex<()>,
     closing: AtomicBool,
+    /// The hub has said that it may end.
+    hub_may_end: AtomicBool,
     groups: Mutex<Groups>,
 }
 
@@ -48,12 +56,17 @@ impl Control {
             line,
             writing: Mutex::new(()),
             closing: AtomicBool::new(false),
+            hub_may_end: AtomicBool::new(false),
             groups: Mutex::default(),
         });
         wire.enter(id, first);
         let listener = Arc::clone(&wire);
-        let thread = service::spawn("tutti-monitor", move || listener.listen(inbox))?;
-        Ok(Control { wire, thread: Some(thread) })
+        let (alive, ended) = mpsc::channel();
+        let thread = service::spawn("tutti-monitor", move || {
+            listener.listen(inbox);
+            drop(alive);
+        })?;
+        Ok(Control { wire, thread: Some(thread), ended: Mutex::new(ended) })
     }
 
     pub(super) fn wire(&self) -> &Arc<Wire> {
@@ -64,6 +77,10 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         self.wire.closing.store(true, Ordering::Release);
+        // The hub may be in this process: it ends the line when it has told the others.
+        _ = self.wire.line.shutdown(Shutdown::Write);
+        let ended = self.ended.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        _ = ended.recv_timeout(GOOD_BYE_TIME);
         _ = self.wire.line.shutdown(Shutdown::Both);
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -118,6 +135,9 @@ impl Wire {
 
     /// What comes for a communicator that this process has closed is of no use any more.
     fn hear(&self, group: GroupId, message: FromHub) {
+        if let FromHub::Closing = message {
+            return self.hub_may_end.store(true, Ordering::Release);
+        }
         let Some(state) = self.groups().by_id.get(&group).cloned() else { return };
         match message {
             FromHub::Query => self.say(group, &ToHub::Record(state.record.read())),
@@ -126,7 +146,10 @@ impl Wire {
             FromHub::Barrier { round, missing, after } => {
                 state.barrier_over(round, missing, after);
             }
-            FromHub::Waiting { .. } | FromHub::Refused(_) | FromHub::Welcome { .. } => {}
+            FromHub::Waiting { .. }
+            | FromHub::Refused(_)
+            | FromHub::Welcome { .. }
+            | FromHub::Closing => {}
         }
     }
 
@@ -138,7 +161,11 @@ impl Wire {
             self.line.peer_addr().map_or("an address now unknown".into(), |a| a.to_string());
         let cause = Cause::HubLost { address };
         let mut groups = self.groups();
-        groups.by_id.values().for_each(|state| state.conclude(cause.clone()));
+        let tell = match self.hub_may_end.load(Ordering::Acquire) {
+            true => State::go_on_alone,
+            false => State::conclude,
+        };
+        groups.by_id.values().for_each(|state| tell(state, cause.clone()));
         groups.lost = Some(cause);
     }
 }

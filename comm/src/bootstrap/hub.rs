@@ -343,16 +343,33 @@ impl Hub {
                 self.refuse_forming(&format!("rank {rank}{who} ended before all ranks had joined"));
             }
             State::Member { job: id, rank } => {
+                let mut is_here = false;
                 if let Some(job) = self.job(id) {
                     job.gone(rank);
+                    is_here = job.report(rank).is_some_and(|r| r.pid == std::process::id());
                 }
                 self.deliver();
+                if is_here {
+                    self.announce_the_end(id);
+                }
+                // Only now: a rank of this process waits for the end of its line before it goes on.
+                drop(line.stream);
                 let of_job =
                     |line: &Line| matches!(line.state, State::Member { job, .. } if job == id);
                 if !self.lines.values().any(of_job) {
                     self.jobs.retain(|job| job.id() != id);
                 }
             }
+        }
+    }
+
+    /// Tells the ranks of a job that this process, and the hub with it, may end.
+    fn announce_the_end(&mut self, id: u64) {
+        let of_job =
+            |line: &&mut Line| matches!(line.state, State::Member { job, .. } if job == id);
+        for line in self.lines.values_mut().filter(of_job) {
+            line.out.extend(encode(WHOLE, &FromHub::Closing));
+            line.flush();
         }
     }
 

@@ -41,6 +41,8 @@ struct Heard {
     /// The round, who was missing, and after how long.
     barrier: Option<(u64, Vec<u32>, Duration)>,
     verdict: bool,
+    /// Why there is no hub any more, where its end was announced.
+    alone: Option<Cause>,
 }
 
 /// Ends a communicator from any thread; see [`AbortHandle::abort`].
@@ -94,7 +96,8 @@ impl Monitor {
     pub(crate) fn report(&self, trouble: Trouble, fallback: Cause) -> Arc<Cause> {
         self.say(&ToHub::Trouble { record: self.state.record.read(), trouble });
         let heard = self.state.heard();
-        drop(self.state.news.wait_timeout_while(heard, VERDICT_TIME, |heard| !heard.verdict));
+        let no_answer = |heard: &mut Heard| !heard.verdict && heard.alone.is_none();
+        drop(self.state.news.wait_timeout_while(heard, VERDICT_TIME, no_answer));
         self.verdict().unwrap_or_else(|| {
             self.state.conclude(fallback.clone());
             Arc::new(fallback)
@@ -187,6 +190,9 @@ impl State {
             if heard.verdict {
                 return Err(self.verdict.get().cloned());
             }
+            if let Some(cause) = &heard.alone {
+                return Err(Some(Arc::new(cause.clone())));
+            }
             let left = until
                 .map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
             if left.is_zero() {
@@ -202,6 +208,12 @@ impl State {
         _ = self.verdict.set(Arc::new(cause));
         self.broken.store(true, Ordering::Release);
         self.heard().verdict = true;
+        self.news.notify_all();
+    }
+
+    /// There is no hub any more: what needs none goes on, what does fails with this cause.
+    pub(super) fn go_on_alone(&self, cause: Cause) {
+        self.heard().alone = Some(cause);
         self.news.notify_all();
     }
 

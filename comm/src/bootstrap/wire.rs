@@ -129,6 +129,9 @@ pub(crate) enum FromHub {
     },
     /// The communicator has failed, for this cause, on all ranks.
     Verdict(Cause),
+    /// The rank in whose process the hub is has closed all its communicators: if the line ends now,
+    /// that is no fault, and what is under way goes on without a hub.
+    Closing,
 }
 
 /// A message about a communicator as a frame.

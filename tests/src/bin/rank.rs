@@ -6,6 +6,8 @@
 //! `rank grid LOST`: of six ranks, two rows of three, all reduce in their row and column until those
 //! with rank LOST in them fail; the others go on.
 //! `rank descriptors`: how many file descriptors are open with one group of all, and with sixteen.
+//! `rank outlive`: all meet in a barrier; rank 0 ends, the others exchange messages after a line on
+//! their input.
 //! `rank once`: one checked all_reduce of 1,000 elements.
 //! `rank tell`: who it is, and what comes of an all_gather and an all_reduce.
 //! `rank sockets`: as `once`, but says how many files and sockets are open before and after, and
@@ -18,7 +20,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use anyhow::Context;
-use tutti::{Collective, Communicator, Config, DataType, Rank, Reduction, Request};
+use tutti::{Collective, Communicator, Config, DataType, Point, Rank, Reduction, Request};
 use tutti_tests::reference;
 use tutti_topo::schedule::Step;
 
@@ -31,13 +33,14 @@ fn main() -> anyhow::Result<()> {
         Some("mismatch") => mismatch(&comm, &args[1]),
         Some("grid") => return grid(&comm, args[1].parse()?),
         Some("descriptors") => return descriptors(&comm),
+        Some("outlive") => outlive(&comm),
         Some("once") => once(&comm),
         Some("tell") => tell(&comm),
         Some("sockets") => sockets(&comm),
         Some("measure") => measure(&comm, args[1].parse()?, args[2].parse()?),
         _ => anyhow::bail!(
             "what is to be done? reduce-forever MIB, receive-forever, mismatch KIND, grid LOST, \
-             descriptors, sockets, once, tell, measure MIB ITERATIONS"
+             descriptors, sockets, outlive, once, tell, measure MIB ITERATIONS"
         ),
     };
     match outcome {
@@ -59,6 +62,23 @@ fn forever(comm: &Communicator, mib: usize) -> anyhow::Result<()> {
     loop {
         comm.all_reduce(&mut data, Reduction::Max)?;
     }
+}
+
+fn outlive(comm: &Communicator) -> anyhow::Result<()> {
+    comm.barrier()?;
+    let (me, others) = (comm.rank().0, comm.size() - 1);
+    if me == 0 {
+        return Ok(());
+    }
+    std::io::stdin().read_line(&mut String::new())?;
+    let neighbour = |distance: u32| Rank(1 + (me - 1 + distance) % others);
+    let (mine, mut theirs) = (vec![me as i32; 100_000], vec![0; 100_000]);
+    comm.batch(&mut [
+        Point::send(&mine, neighbour(1)),
+        Point::recv(&mut theirs, neighbour(others - 1)),
+    ])?;
+    anyhow::ensure!(theirs[0] == neighbour(others - 1).0 as i32, "got {}", theirs[0]);
+    Ok(())
 }
 
 fn receive(comm: &Communicator) -> anyhow::Result<()> {
