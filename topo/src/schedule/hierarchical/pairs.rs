@@ -3,7 +3,8 @@ use crate::schedule::Part;
 use crate::schedule::rounds::Rounds;
 
 /// Hierarchical all-to-all: inside a group blocks go straight; those for another group are brought
-/// together at one of its ranks, cross in one run of messages, and are handed out there.
+/// together at one of its ranks, cross in one message for each rank that they come from (in several
+/// where the numbers of the other group's ranks do not follow one another), and are handed out there.
 ///
 /// Any two groups exchange over one pair of ranks, so a group of `n` ranks is a party to as many
 /// conversations as there are other groups, instead of `n` times their ranks. A block that crosses is
@@ -77,17 +78,13 @@ impl Exchange<'_> {
         if here != self.me {
             return;
         }
-        for from in self.groups.positions(self.group) {
+        let (ours, theirs) = (self.groups.positions(self.group), self.groups.positions(other));
+        for from in ours.clone() {
             let part = if from == self.me { Part::input } else { Part::scratch };
-            for (first, len, _) in self.around(other, there) {
-                rounds.send(2, there, part(self.pair(from, first), len));
-            }
+            rounds.send(2, there, part(self.pair(from, theirs.start), theirs.len() as u32));
         }
-        for from in self.groups.positions(other) {
-            for (first, len, is_mine) in self.around(self.group, self.me) {
-                let part = if is_mine { Part::data } else { Part::scratch };
-                rounds.recv(2, there, part(self.pair(from, first), len));
-            }
+        for from in theirs {
+            rounds.recv(2, there, Part::scratch(self.pair(from, ours.start), ours.len() as u32));
         }
     }
 
@@ -102,15 +99,9 @@ impl Exchange<'_> {
             for to in self.neighbours() {
                 rounds.send(3, to, Part::scratch(self.pair(from, to), 1));
             }
+            let own = self.pair(from, self.me);
+            rounds.copy(3, Part::scratch(own, 1), Part::data(own, 1));
         }
-    }
-
-    /// The positions of a group in runs: those before `one`, `one` (so marked), and those after it.
-    fn around(&self, group: u32, one: u32) -> impl Iterator<Item = (u32, u32, bool)> + use<> {
-        let all = self.groups.positions(group);
-        let before = (all.start, one - all.start, false);
-        let after = (one + 1, all.end - one - 1, false);
-        [before, (one, 1, true), after].into_iter().filter(|&(_, len, _)| len > 0)
     }
 }
 
@@ -118,8 +109,9 @@ impl Exchange<'_> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use crate::Rank;
     use crate::schedule::proof::{groups_of, partitions, prove_shape, schedules};
-    use crate::schedule::{Algorithm, Collective, Step};
+    use crate::schedule::{Algorithm, Collective, Shape, Step};
 
     #[test]
     fn hierarchical_all_to_all_is_proved_for_groups_of_any_sizes() {
@@ -130,21 +122,31 @@ mod tests {
 
     #[test]
     fn two_groups_talk_over_one_pair_of_ranks_and_move_the_least() {
-        let shape = groups_of(&[4, 3, 2]);
+        let sizes = [4, 3, 2];
+        let (mut pairs, mut messages, mut across) = (BTreeSet::new(), [0; 3], 0);
+        let shape = in_order(&sizes);
         let schedules = schedules(Algorithm::Hierarchical, Collective::AllToAll, &shape);
-        let (mut pairs, mut across) = (BTreeSet::new(), 0);
-        for group in &shape.groups {
+        for (group, messages) in shape.groups.iter().zip(&mut messages) {
             for &rank in group {
                 for step in &schedules[rank.index()].steps {
                     if let Step::Send { to, part } = *step
                         && !group.contains(&to)
                     {
                         pairs.insert((rank, to));
+                        *messages += 1;
                         across += part.len;
                     }
                 }
             }
         }
         assert_eq!((pairs.len(), across), (3 * 2, 2 * (4 * 3 + 4 * 2 + 3 * 2)));
+        assert_eq!(messages, sizes.map(|size| size * 2), "one for each rank and other group");
+    }
+
+    /// Groups of neighbours: no run of blocks is broken up.
+    fn in_order(sizes: &[u32]) -> Shape {
+        let mut ranks = (0..sizes.iter().sum()).map(Rank);
+        let groups = sizes.iter().map(|&size| ranks.by_ref().take(size as usize).collect());
+        Shape { groups: groups.collect(), ..Shape::flat(sizes.iter().sum()) }
     }
 }
