@@ -65,6 +65,23 @@ fn hierarchical_wins_across_slow_hosts() {
 }
 
 #[test]
+fn other_collectives_go_by_groups_across_slow_hosts() {
+    let root = Rank(5);
+    for (collective, bytes) in [
+        (Collective::Broadcast { root }, 64 * MIB),
+        (Collective::AllGather, 64 * MIB),
+        (Collective::ReduceScatter, 64 * MIB),
+        // Beyond these, others cross with as few bytes and do less inside the hosts.
+        (Collective::Reduce { root }, MIB),
+        (Collective::Scatter { root }, MIB),
+        (Collective::AllToAll, 64 * KIB),
+    ] {
+        let request = Request { collective, ..all_reduce(bytes) };
+        assert_eq!(choice(request, &hosts_of(4, 8)), Algorithm::Hierarchical, "{collective:?}");
+    }
+}
+
+#[test]
 fn each_collective_crosses_slow_hosts_once() {
     let root = Rank(5);
     for collective in [
@@ -271,14 +288,6 @@ fn the_digest_tells_plans_apart_that_do_not_work_together() {
     assert_eq!(Plan { why: String::new(), predicted: 9.0, ..base.clone() }.digest(), base.digest());
 }
 
-fn collectives() -> impl Strategy<Value = fn(Rank) -> Collective> {
-    prop_oneof![
-        Just((|_| Collective::AllReduce) as fn(Rank) -> Collective),
-        Just((|_| Collective::Barrier) as fn(Rank) -> Collective),
-        Just((|root| Collective::Broadcast { root }) as fn(Rank) -> Collective),
-    ]
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -289,11 +298,11 @@ proptest! {
         cores in 0.1..100.0,
         bytes in prop_oneof![Just(0), 0_u64..4096, 0..=1_u64 << 30, Just(u64::MAX)],
         shared_board in prop::option::of(0..=MIB),
-        collective in collectives(),
+        kind in prop::sample::select(&Collective::KINDS[..]),
         root in any::<prop::sample::Index>(),
     ) {
         let fabric = Fabric::sample(&hosts, &supernodes, cores);
-        let collective = collective(Rank(root.index(hosts.len()) as u32));
+        let collective = kind.with_root(Rank(root.index(hosts.len()) as u32));
         let request = Request { collective, bytes, shared_board };
         for overrides in all_choices(collective) {
             let Ok(made) = plan(&request, &fabric, &overrides) else {
