@@ -79,8 +79,8 @@ pub(super) fn groups_of(sizes: &[u32]) -> Shape {
     shape
 }
 
-/// Sizes of groups: one group, groups of one, two and three of any sizes, and more of mixed sizes, up
-/// to 64 ranks.
+/// Sizes of groups: one group, groups of one, two and three of any sizes, more of mixed sizes, and all
+/// sizes up to 64 in two to eight groups.
 pub(super) fn partitions() -> impl Iterator<Item = Vec<u32>> {
     let one = (1..=9).map(|size| vec![size]);
     let ones = (2..=9).map(|count| vec![1; count]);
@@ -89,7 +89,17 @@ pub(super) fn partitions() -> impl Iterator<Item = Vec<u32>> {
         (1..=4).flat_map(|a| (1..=4).flat_map(move |b| (1..=4).map(move |c| vec![a, b, c])));
     let more =
         [vec![8; 8], vec![4, 2, 1, 3], vec![5, 1, 1, 7, 2], vec![2; 11], vec![13, 8, 21, 3, 1]];
-    one.chain(ones).chain(two).chain(three).chain(more)
+    let all = (2..=64).flat_map(|size| (2..=8.min(size)).map(move |count| split(size, count)));
+    one.chain(ones).chain(two).chain(three).chain(more).chain(all)
+}
+
+/// `size` ranks in `count` groups: of nearly equal sizes if `size` is even, else each larger than
+/// the one before, as far as there are ranks.
+fn split(size: u32, count: u32) -> Vec<u32> {
+    let weight = |group: u32| if size.is_multiple_of(2) { group } else { group * (group + 1) / 2 };
+    let spare = size - count;
+    let end = |group| group + spare * weight(group) / weight(count);
+    (0..count).map(|group| end(group + 1) - end(group)).collect()
 }
 
 /// A generator of random numbers that repeats from its seed.
