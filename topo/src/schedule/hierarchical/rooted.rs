@@ -7,6 +7,10 @@ use crate::schedule::rounds::Rounds;
 ///
 /// The data enters each group once. The latency is that of the chain over the groups and that of
 /// the longest inside one.
+///
+/// Source: Karonis et al., "Exploiting hierarchy in parallel computer networks to optimize collective
+/// operation performance", 2000, for one rank that stands for each group; chains instead of trees, as
+/// all pieces are on their way at the same time.
 pub(in crate::schedule) fn broadcast(me: u32, sizes: &[u32], root: u32, depth: u32) -> Rounds {
     let tree = Tree::new(me, sizes, root);
     let mut rounds = Rounds::new(depth);
@@ -44,6 +48,9 @@ pub(in crate::schedule) fn reduce(me: u32, sizes: &[u32], root: u32, depth: u32)
 
 /// Hierarchical gather: each group brings its blocks to one rank, which sends them to the root
 /// together; so the root takes one run of blocks from each other group.
+///
+/// Source: Kielmann et al., "MagPIe: MPI's collective communication operations for clustered wide
+/// area systems", 1999.
 pub(in crate::schedule) fn gather(me: u32, sizes: &[u32], root: u32) -> Rounds {
     let groups = Groups::new(sizes);
     let (group, _) = groups.find(me);
@@ -190,6 +197,30 @@ mod tests {
                     .filter(|rank| schedules[rank.index()].steps.iter().any(|step| leaves(&step)));
                 assert_eq!(talks.count(), 1, "{:?}", kind(Rank(0)));
             }
+        }
+    }
+    #[test]
+    fn the_data_or_the_blocks_of_a_group_cross_its_boundary_once() {
+        let shape = groups_of(&[4, 3, 1, 5]);
+        let other_groups = 3;
+        let root = shape.groups[0][1];
+        for kind in KINDS {
+            let collective = kind(root);
+            let schedules = schedules(Algorithm::Hierarchical, collective, &shape);
+            let group_of = |rank| shape.groups.iter().position(|group| group.contains(&rank));
+            let mut across = 0;
+            for rank in (0..shape.size()).map(Rank) {
+                for step in &schedules[rank.index()].steps {
+                    if let Step::Send { to, part } = *step
+                        && group_of(rank) != group_of(to)
+                    {
+                        across += part.len;
+                    }
+                }
+            }
+            let blocks_of_others = 3 + 1 + 5;
+            let least = if collective.has_blocks() { blocks_of_others } else { other_groups };
+            assert_eq!(across, least, "{collective:?}");
         }
     }
 }
