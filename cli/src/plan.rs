@@ -58,7 +58,7 @@ pub(crate) fn plan(args: &Args) -> Result<ExitCode> {
         let (root, ranks) = (args.root, fabric.ranks());
         usage_error("plan", format!("--root {root} is outside a group of {ranks} ranks"));
     }
-    let shared_board = Some(config.shm_board_bytes as u64);
+    let shared_board = Some(config.shm_message_bytes() as u64);
     let request = Request { collective, bytes: args.bytes.unwrap_or(0), shared_board };
     let plan = choose(&request, &fabric, &config.algo)?;
     let mut out = io::stdout();

@@ -27,7 +27,8 @@ pub struct Config {
     pub spin: Duration,
     /// Bytes per ring between two ranks of a host (`TUTTI_SHM_RING`, a power of two from 4096).
     pub shm_ring_bytes: usize,
-    /// The longest message of the shared-memory board (`TUTTI_SHM_BOARD`, bytes).
+    /// What a rank has in shared memory for its part of what all ranks of a host exchange at the same
+    /// time (`TUTTI_SHM_BOARD`, bytes, a multiple of 4096). Twice its core's second-level cache is best.
     pub shm_board_bytes: usize,
     /// The vector instructions used for folding (`TUTTI_SIMD`: `baseline`, `avx2`, `avx512`).
     pub simd: Level,
@@ -86,8 +87,8 @@ impl Default for Config {
             deadline: Duration::from_secs(300),
             start_deadline: Duration::from_secs(120),
             spin: Duration::from_micros(50),
-            shm_ring_bytes: 256 << 10,
-            shm_board_bytes: 16 << 10,
+            shm_ring_bytes: tutti_shm::Options::default().ring_bytes,
+            shm_board_bytes: tutti_shm::Options::default().board_bytes,
             simd: Level::detect(),
             job_secret: None,
             host_id: None,
@@ -118,6 +119,12 @@ const KNOWN: [&str; 14] = [
 ];
 
 impl Config {
+    /// The longest message that ranks of a host exchange at the same time, in bytes.
+    pub fn shm_message_bytes(&self) -> usize {
+        tutti_shm::Options { ring_bytes: self.shm_ring_bytes, board_bytes: self.shm_board_bytes }
+            .longest_message()
+    }
+
     /// The defaults, changed by the `TUTTI_*` variables; the launcher's variables in
     /// [`Config::launch`]. An unknown `TUTTI_*` variable becomes a warning that names the nearest
     /// known one.
@@ -204,8 +211,9 @@ fn ring_bytes(value: &str) -> Result<usize, String> {
 }
 
 fn board_bytes(value: &str) -> Result<usize, String> {
-    let bytes = value.parse::<usize>().ok().filter(|n| *n <= 1 << 20);
-    bytes.ok_or_else(|| "a number of bytes up to 1048576 is expected".into())
+    let fits = |n: &usize| *n <= 1 << 30 && n.is_multiple_of(4096);
+    let bytes = value.parse::<usize>().ok().filter(fits);
+    bytes.ok_or_else(|| "a multiple of 4096 up to 1073741824 is expected".into())
 }
 
 fn unknown_variable(name: &str) -> String {
@@ -241,7 +249,7 @@ mod tests {
                 "TUTTI_ALGO" => "all_reduce:ring",
                 "TUTTI_TRANSPORT" => "tcp",
                 "TUTTI_SIMD" => "baseline",
-                "TUTTI_SHM_RING" => "65536",
+                "TUTTI_SHM_RING" | "TUTTI_SHM_BOARD" => "65536",
                 _ => "5",
             };
             let config = read(&[(name, value)]).unwrap();
@@ -258,6 +266,7 @@ mod tests {
             ("TUTTI_DEADLINE", "NaN", "above 0"),
             ("TUTTI_DEADLINE", "1e300", "above 0"),
             ("TUTTI_SHM_RING", "5000", "power of two"),
+            ("TUTTI_SHM_BOARD", "5000", "multiple of 4096"),
             ("TUTTI_SPIN_US", "1.5", "whole microseconds"),
             ("TUTTI_ALGO", "all_reduce:rung", "ring"),
             ("TUTTI_SOCKET_IFNAME", "eth,,ib", "=eth0,eth1"),

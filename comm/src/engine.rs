@@ -11,7 +11,7 @@ use std::time::Instant;
 use tutti_topo::Rank;
 use tutti_topo::fabric::Fabric;
 use tutti_topo::plan::{self, Plan, Request};
-use tutti_topo::schedule::Collective;
+use tutti_topo::schedule::{Algorithm, Collective};
 use tutti_transport::Transport;
 
 use crate::bootstrap::Monitor;
@@ -21,11 +21,11 @@ use crate::config::Config;
 use crate::error::{Cause, Error, ErrorKind, Member};
 use crate::executor::{Fault, Group};
 use crate::fold::Kernel;
-use crate::fused;
+use crate::fused::{self, Cut};
 use crate::point_operation::Streams;
 use crate::program::Program;
 use crate::request::Job;
-use crate::running::Running;
+use crate::running::{Carrier, Running};
 use crate::stage::Buffers;
 use crate::start::Acquaintance;
 use crate::wait::{self, Interrupt, Patience};
@@ -66,8 +66,7 @@ pub(crate) struct Engine {
 #[derive(Clone)]
 struct Planned {
     digest: u32,
-    /// None for a fused operation.
-    program: Option<Arc<Program>>,
+    carrier: Carrier,
 }
 
 /// What moves at one time.
@@ -224,7 +223,7 @@ impl Engine {
         let (me, size) = (group.me, group.size());
         let kernel = Kernel::new(call.data_type, call.reduction, size, self.config.simd);
         let kernel = job.scale.map_or(kernel, |scale| kernel.scaled(scale));
-        Running::start(job, print, planned.program, kernel, (me, size), buffers)
+        Running::start(job, print, &planned.carrier, kernel, (me, size), buffers)
     }
 
     fn leave(&self) {
@@ -418,22 +417,32 @@ impl Engine {
         let plan = self.plan(key.0, key.1)?;
         let digest = plan.digest();
         let me = self.parts.group.me;
-        let program = match self.programs.get(&(key.0, digest)) {
-            Some(program) => Some(Arc::clone(program)),
-            None => {
-                plan.schedule(call.collective, me).map(|schedule| Arc::new(Program::new(schedule)))
-            }
-        };
         if self.plans.len() >= MAX_PLANS {
             self.plans.clear();
             self.programs.clear();
         }
-        if let Some(program) = &program {
-            self.programs.insert((key.0, digest), Arc::clone(program));
-        }
-        let planned = Planned { digest, program };
+        let carrier = match self.programs.get(&(key.0, digest)) {
+            Some(program) => Carrier::Steps(Arc::clone(program)),
+            None => match plan.schedule(call.collective, me) {
+                Some(schedule) => {
+                    let program = Arc::new(Program::new(schedule));
+                    self.programs.insert((key.0, digest), Arc::clone(&program));
+                    Carrier::Steps(program)
+                }
+                None => self.over_board(&plan),
+            },
+        };
+        let planned = Planned { digest, carrier };
         self.plans.insert(key, planned.clone());
         Ok(planned)
+    }
+
+    /// The way of a plan without steps.
+    fn over_board(&mut self, plan: &Plan) -> Carrier {
+        let board = self.parts.transport.board();
+        let limit = board.expect("the plan is fused only where there is a board").limit();
+        let shares = plan.algorithm == Algorithm::FusedShares;
+        Carrier::Board { cut: Cut { shares, depth: plan.shape.depth }, limit }
     }
 }
 

@@ -46,6 +46,7 @@ pub enum Counts {
 }
 
 /// A request that fits its buffers.
+#[derive(Clone)]
 pub(crate) struct Job {
     pub(crate) call: Call,
     pub(crate) blocks: Blocks,

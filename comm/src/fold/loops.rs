@@ -18,6 +18,8 @@ pub(super) struct Loops {
     pub(super) fold_from: fn(Simd, into: &mut [u8], a: &[u8], b: &[u8]),
     /// `into = from[0] ⊕ from[1] ⊕ …`, of `from[i] / divisor`, rounded once.
     pub(super) fold_all: fn(Simd, into: &mut [u8], from: &[&[u8]], divisor: u32),
+    /// `into = into ⊕ from[0] ⊕ from[1] ⊕ …`, likewise.
+    pub(super) fold_in: fn(Simd, into: &mut [u8], from: &[&[u8]], divisor: u32),
     /// `data = data / divisor`.
     pub(super) divide: fn(Simd, data: &mut [u8], divisor: u32),
 }
@@ -31,7 +33,10 @@ impl Loops {
                 simd.run::<E, _>(FoldFrom { into, a, b, by: PhantomData::<O> });
             },
             fold_all: |simd, into, from, divisor| {
-                simd.run::<E, _>(FoldAll { into, from, divisor, by: PhantomData::<O> });
+                simd.run::<E, _>(FoldAll::<_, false> { into, from, divisor, by: PhantomData::<O> });
+            },
+            fold_in: |simd, into, from, divisor| {
+                simd.run::<E, _>(FoldAll::<_, true> { into, from, divisor, by: PhantomData::<O> });
             },
             divide: |simd, data, divisor| simd.run::<E, _>(Divide { data, divisor }),
         }
@@ -86,28 +91,29 @@ fn fold_from<P: Pack, O: Operator>(into: &mut [Unalign<P>], a: &[Unalign<P>], b:
     }
 }
 
-struct FoldAll<'a, O> {
+/// With `OWN`, what is in `into` comes first.
+struct FoldAll<'a, O, const OWN: bool> {
     into: &'a mut [u8],
     from: &'a [&'a [u8]],
     divisor: u32,
     by: PhantomData<O>,
 }
 
-impl<O: Operator> Job for FoldAll<'_, O> {
+impl<O: Operator, const OWN: bool> Job for FoldAll<'_, O, OWN> {
     #[inline(always)]
     fn run<P: Pack>(self) {
         let (into, tail) = packs_mut::<P>(self.into);
         let tail_at = size_of_val(into);
-        fold_all::<P, O>(into, self.from, 0, self.divisor);
+        fold_all::<P, O, OWN>(into, self.from, 0, self.divisor);
         if !tail.is_empty() {
-            fold_all::<P::Tail, O>(packs_mut(tail).0, self.from, tail_at, self.divisor);
+            fold_all::<P::Tail, O, OWN>(packs_mut(tail).0, self.from, tail_at, self.divisor);
         }
     }
 }
 
 /// Folds what lies `at` bytes into each of `from`, block after block.
 #[inline(always)]
-fn fold_all<P: Pack, O: Operator>(
+fn fold_all<P: Pack, O: Operator, const OWN: bool>(
     into: &mut [Unalign<P>],
     from: &[&[u8]],
     mut at: usize,
@@ -119,7 +125,9 @@ fn fold_all<P: Pack, O: Operator>(
         let block = at..at + size_of_val(into);
         let folded = &mut room[..into.len()];
         let mut inputs = from.iter().map(|from| packs::<P>(&from[block.clone()]).0);
-        if let Some(first) = inputs.next() {
+        if OWN {
+            gather(folded, into, divisor, |_, input| input);
+        } else if let Some(first) = inputs.next() {
             gather(folded, first, divisor, |_, input| input);
         }
         for input in inputs {

@@ -41,8 +41,9 @@ use simd::{Packs, Simd};
 ///
 /// A result is `finish(prepare(c0) ⊕ prepare(c1) ⊕ …)`, made step by step with
 /// [`prepare`](Self::prepare), [`fold`](Self::fold) or [`fold_from`](Self::fold_from) and
-/// [`finish`](Self::finish), or at once with [`fold_all`](Self::fold_all). Both ways give the
-/// same bits, except for floats of 16 and 8 bits, which `fold_all` rounds only once.
+/// [`finish`](Self::finish), or at once with [`fold_all`](Self::fold_all) or
+/// [`fold_in`](Self::fold_in). Both ways give the same bits, except for floats of 16 and 8 bits,
+/// which are rounded only once when folded at once.
 ///
 /// Buffers are elements as bytes in the byte order of the machine, at any address. Nothing
 /// here blocks or allocates. What comes of a reduction that does not
@@ -166,6 +167,20 @@ impl Kernel {
         match from {
             [a, b] if divisor == 1 => (self.loops.fold_from)(self.simd, into, a, b),
             _ => (self.loops.fold_all)(self.simd, into, from, divisor),
+        }
+        self.finish(into);
+    }
+
+    /// Makes of `into`, which holds a raw contribution, the finished result of it and of `others`,
+    /// folded in this order; scaled ones are raw when they are multiplied.
+    pub fn fold_in(&self, into: &mut [u8], others: &[&[u8]]) {
+        for other in others {
+            self.check(other, into.len());
+        }
+        let divisor = if self.needs_prepare() && !self.needs_scale() { self.ranks } else { 1 };
+        match others {
+            [other] if divisor == 1 => (self.loops.fold)(self.simd, into, other),
+            _ => (self.loops.fold_in)(self.simd, into, others, divisor),
         }
         self.finish(into);
     }

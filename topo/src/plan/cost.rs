@@ -15,6 +15,8 @@ pub(super) struct Job<'a> {
     pub(super) model: &'a Model<'a>,
     pub(super) collective: Collective,
     pub(super) bytes: f64,
+    /// The longest message of the board, if there is one.
+    pub(super) board: f64,
 }
 
 /// A shape, and the time that it is predicted to take.
@@ -68,6 +70,7 @@ impl Job<'_> {
                 shape.depth = self.chains_by_groups(&shape.groups, order[0]).best_depth();
             }
             Algorithm::DoubleBinaryTree => shape.depth = self.trees(order).best_depth(),
+            _ if algorithm.is_fused() => shape.depth = self.fused_depth(algorithm, order.len()),
             _ => {}
         }
         Draft { seconds: self.seconds(algorithm, &shape), shape }
@@ -77,7 +80,7 @@ impl Job<'_> {
     pub(super) fn seconds(&self, algorithm: Algorithm, shape: &Shape) -> f64 {
         match algorithm {
             _ if shape.order.len() == 1 => 0.0,
-            Algorithm::Fused => self.fused(&shape.order),
+            _ if algorithm.is_fused() => self.fused(algorithm, &shape.order, shape.depth),
             _ => self.phases(algorithm, shape).into_iter().map(|phase| self.phase(phase)).sum(),
         }
     }
@@ -89,21 +92,6 @@ impl Job<'_> {
             + rounds * (load.posting_s + self.model.switch_s)
             + load.transfer_s
             + phase.folded * self.model.fold_s_per_byte
-    }
-
-    /// One exchange: ranks copy their data in, and each folds all of it from where it lies, or
-    /// copies the root's.
-    fn fused(&self, order: &[Rank]) -> f64 {
-        /// Looking at one more flag takes this part of a message's latency: the cache lines of all
-        /// ranks are on their way at the same time.
-        const FLAG: f64 = 0.125;
-        let others = order.len() as f64 - 1.0;
-        let read = if let Collective::Broadcast { .. } = self.collective { 1.0 } else { others };
-        let (one, other) = (order[0], order[1 % order.len()]);
-        self.model.latency_s(one, other) * (1.0 + FLAG * (others - 1.0))
-            + self.bytes * self.model.s_per_byte(one, other)
-            + read * self.bytes * self.model.fold_s_per_byte
-            + self.model.switch_s
     }
 
     /// As many as the ring's narrowest place has rails, as long as there is enough for each.

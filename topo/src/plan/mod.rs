@@ -5,6 +5,7 @@
 //! plans for itself; [`Plan::digest`] lets ranks notice that they disagree.
 
 mod cost;
+mod fused;
 mod groups;
 mod model;
 mod order;
@@ -38,7 +39,7 @@ pub struct Request {
     /// together. A barrier has none, whatever stands here. The ranks of an all-to-all with uneven
     /// blocks know only their own: they agree on a number of their own choice.
     pub bytes: u64,
-    /// How many bytes of a rank the transport's board takes, if all ranks share one.
+    /// The longest message that the transport's board takes, in bytes, if all ranks share one.
     pub shared_board: Option<u64>,
 }
 
@@ -100,7 +101,7 @@ pub fn plan(request: &Request, fabric: &Fabric, overrides: &Overrides) -> Result
 }
 
 impl Plan {
-    /// The steps of a rank, or `None` for an algorithm without steps ([`Algorithm::Fused`]).
+    /// The steps of a rank, or `None` for an algorithm without steps ([`Algorithm::is_fused`]).
     ///
     /// # Panics
     ///

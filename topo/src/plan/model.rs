@@ -12,7 +12,7 @@ use crate::fabric::{Fabric, Figure, Host, Link, Provenance};
 pub(super) struct Model<'a> {
     fabric: &'a Fabric,
     /// By host, by how much its ranks outnumber its cores; 1 if they do not.
-    crowding: Vec<f64>,
+    pub(super) crowding: Vec<f64>,
     /// What a round waits for ranks to get their turn on the most crowded host.
     pub(super) switch_s: f64,
     /// What folding one byte takes on the slowest host.

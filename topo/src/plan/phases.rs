@@ -6,7 +6,7 @@ use crate::Rank;
 use crate::schedule::{Algorithm, Collective, Shape};
 
 impl Job<'_> {
-    /// What an algorithm other than [`Algorithm::Fused`] sends, phase after phase: the same bytes
+    /// What an algorithm with steps sends, phase after phase: the same bytes
     /// between the same ranks as its schedule.
     pub(super) fn phases<'s>(&self, algorithm: Algorithm, shape: &'s Shape) -> Vec<Phase<'s>> {
         let order = &shape.order;
@@ -301,9 +301,10 @@ mod tests {
             let fabric = Fabric::sample(&vec![0; size as usize], &[0], 8.0);
             for kind in Collective::KINDS {
                 let collective = kind.with_root(Rank(size / 2));
-                let job = Job { model: &Model::new(&fabric), collective, bytes: 1e6 };
+                let model = &Model::new(&fabric);
+                let job = Job { model, collective, bytes: 1e6, board: 0.0 };
                 for &algorithm in Algorithm::all_for(collective) {
-                    if algorithm != Algorithm::Fused {
+                    if !algorithm.is_fused() {
                         for mut shape in shapes(size) {
                             if algorithm != Algorithm::Ring {
                                 shape.channels = 1;

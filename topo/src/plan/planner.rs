@@ -57,7 +57,8 @@ impl Planner<'_> {
             Collective::Barrier => 0.0,
             _ => self.request.bytes as f64,
         };
-        let job = Job { model: &self.model, collective: self.request.collective, bytes };
+        let board = self.request.shared_board.unwrap_or(0) as f64;
+        let job = Job { model: &self.model, collective: self.request.collective, bytes, board };
         job.draft(algorithm, &self.order, &self.groups)
     }
 

@@ -1,9 +1,9 @@
 use std::fmt;
 
 use super::planner::Planner;
-use super::words;
+use super::{fused, words};
 use crate::Rank;
-use crate::schedule::{Algorithm, Collective};
+use crate::schedule::Algorithm;
 
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,12 +42,12 @@ pub enum Exclusion {
         /// How many hosts there are.
         hosts: usize,
     },
-    /// The data of a rank does not fit on the board.
-    AboveBoard {
-        /// The size of the data.
-        bytes: u64,
-        /// How much fits.
+    /// A message on the board has no room for parts for all ranks.
+    SmallBoard {
+        /// The longest message, in bytes.
         limit: u64,
+        /// How many ranks there are.
+        ranks: u32,
     },
     /// There is one group only, or each rank is a group.
     NoGroups,
@@ -71,7 +71,7 @@ impl Planner<'_> {
         let ranks = self.fabric.ranks();
         let wanted = self.forced == Some(algorithm);
         match algorithm {
-            Algorithm::Fused => self.off_the_board(),
+            Algorithm::Fused | Algorithm::FusedShares => self.off_the_board(algorithm),
             Algorithm::Hierarchical => {
                 let nested = (2..self.order.len()).contains(&self.groups.len());
                 (!wanted && !nested).then_some(Exclusion::NoGroups)
@@ -82,15 +82,15 @@ impl Planner<'_> {
         }
     }
 
-    fn off_the_board(&self) -> Option<Exclusion> {
-        let (bytes, hosts) = (self.request.bytes, self.fabric.hosts().len());
-        let barrier = self.request.collective == Collective::Barrier;
+    fn off_the_board(&self, algorithm: Algorithm) -> Option<Exclusion> {
+        let (ranks, hosts) = (self.fabric.ranks(), self.fabric.hosts().len());
+        let parts = fused::parts(algorithm, self.request.collective, ranks);
         match self.request.shared_board {
-            _ if self.fabric.ranks() == 1 => Some(Exclusion::Alone),
+            _ if ranks == 1 => Some(Exclusion::Alone),
             _ if hosts > 1 => Some(Exclusion::ManyHosts { hosts }),
             None => Some(Exclusion::NoBoard),
-            Some(limit) if bytes > limit && !barrier => {
-                Some(Exclusion::AboveBoard { bytes, limit })
+            Some(limit) if limit < parts * fused::LEAST_PART => {
+                Some(Exclusion::SmallBoard { limit, ranks })
             }
             Some(_) => None,
         }
@@ -128,9 +128,9 @@ impl fmt::Display for Exclusion {
         match self {
             Self::NoBoard => write!(f, "the ranks share no memory"),
             Self::ManyHosts { hosts } => write!(f, "the ranks are on {hosts} hosts"),
-            Self::AboveBoard { bytes, limit } => {
-                let [bytes, limit] = [*bytes, *limit].map(words::bytes);
-                write!(f, "{bytes} are above the board's limit of {limit}")
+            Self::SmallBoard { limit, ranks } => {
+                let limit = words::bytes(*limit);
+                write!(f, "the board's limit of {limit} is too low for {ranks} ranks")
             }
             Self::NoGroups => write!(f, "no groups of ranks that are closer to each other"),
             Self::ManyRanks { ranks, most } => {

@@ -7,7 +7,7 @@ use crate::Rank;
 
 impl Algorithm {
     /// The steps of `rank` in `collective`, or `None` if this algorithm does not do that
-    /// collective in steps ([`Algorithm::Fused`] never has any).
+    /// collective in steps (those that are [fused](Algorithm::is_fused) never have any).
     ///
     /// A barrier is an all-reduce; it is run on a single element. Where chunks are blocks
     /// ([`Collective::has_blocks`]) there is one channel, whatever the shape says. In a group of one
@@ -113,6 +113,7 @@ impl Algorithm {
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Fused => "fused",
+            Algorithm::FusedShares => "fused_shares",
             Algorithm::Flat => "flat",
             Algorithm::Ring => "ring",
             Algorithm::RecursiveDoubling => "recursive_doubling",
@@ -135,11 +136,25 @@ impl Algorithm {
             .copied()
     }
 
-    /// All algorithms that can do the collective. They include [`Algorithm::Fused`], which has no
-    /// steps.
+    /// Whether it goes over the transport's board, without steps.
+    pub fn is_fused(self) -> bool {
+        matches!(self, Algorithm::Fused | Algorithm::FusedShares)
+    }
+
+    /// All algorithms that can do the collective, those included that have no steps.
     pub fn all_for(collective: Collective) -> &'static [Algorithm] {
         match collective {
-            Collective::AllReduce | Collective::Barrier => &[
+            Collective::AllReduce => &[
+                Algorithm::Fused,
+                Algorithm::FusedShares,
+                Algorithm::Flat,
+                Algorithm::Ring,
+                Algorithm::RecursiveDoubling,
+                Algorithm::HalvingDoubling,
+                Algorithm::DoubleBinaryTree,
+                Algorithm::Hierarchical,
+            ],
+            Collective::Barrier => &[
                 Algorithm::Fused,
                 Algorithm::Flat,
                 Algorithm::Ring,
@@ -155,20 +170,25 @@ impl Algorithm {
                 Algorithm::Chain,
                 Algorithm::Hierarchical,
             ],
-            Collective::Reduce { .. } => {
-                &[Algorithm::Flat, Algorithm::Binomial, Algorithm::Chain, Algorithm::Hierarchical]
-            }
+            Collective::Reduce { .. } => &[
+                Algorithm::Fused,
+                Algorithm::Flat,
+                Algorithm::Binomial,
+                Algorithm::Chain,
+                Algorithm::Hierarchical,
+            ],
             Collective::AllGather | Collective::ReduceScatter => &[
+                Algorithm::Fused,
                 Algorithm::Flat,
                 Algorithm::Ring,
                 Algorithm::HalvingDoubling,
                 Algorithm::Hierarchical,
             ],
             Collective::Gather { .. } | Collective::Scatter { .. } => {
-                &[Algorithm::Flat, Algorithm::Binomial, Algorithm::Hierarchical]
+                &[Algorithm::Fused, Algorithm::Flat, Algorithm::Binomial, Algorithm::Hierarchical]
             }
             Collective::AllToAll => {
-                &[Algorithm::Pairwise, Algorithm::Bruck, Algorithm::Hierarchical]
+                &[Algorithm::Fused, Algorithm::Pairwise, Algorithm::Bruck, Algorithm::Hierarchical]
             }
             Collective::AllToAllV => &[Algorithm::Pairwise],
         }
@@ -203,7 +223,7 @@ mod tests {
             for collective in Collective::KINDS {
                 let has_steps = algorithm.schedule(collective, Rank(1), &shape).is_some();
                 let listed = Algorithm::all_for(collective).contains(&algorithm);
-                assert_eq!(has_steps, listed && algorithm != Algorithm::Fused, "{algorithm:?}");
+                assert_eq!(has_steps, listed && !algorithm.is_fused(), "{algorithm:?}");
             }
         }
     }
@@ -230,7 +250,7 @@ mod tests {
                     algorithm.schedule(Collective::AllReduce, rank, &shape),
                 );
             }
-            if algorithm != Algorithm::Fused {
+            if !algorithm.is_fused() {
                 prove_shape(algorithm, Collective::Barrier, &shape);
             }
         }

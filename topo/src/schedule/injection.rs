@@ -51,7 +51,7 @@ fn every_broken_all_to_all_is_found() {
 
 fn every_broken(collective: Collective) {
     let algorithms = Algorithm::all_for(collective).iter().copied();
-    for algorithm in algorithms.filter(|&algorithm| algorithm != Algorithm::Fused) {
+    for algorithm in algorithms.filter(|algorithm| !algorithm.is_fused()) {
         shapes().for_each(|shape| break_everywhere(algorithm, collective, &shape));
     }
 }

@@ -159,9 +159,13 @@ pub enum Collective {
 /// A way to carry out a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Algorithm {
-    /// One shared-memory exchange in which every rank folds straight from its peers' slots. It
-    /// has no steps: the transport's board carries it. Only within one host, only small.
+    /// Exchanges through shared memory in which every rank takes, or folds, straight from its
+    /// peers' messages what it needs: in `depth` rounds. It has no steps: the transport's board
+    /// carries it. Only within one host.
     Fused,
+    /// The same for an all-reduce in which each rank folds a share of the data, and posts the
+    /// result for the others: in `depth` rounds and one more.
+    FusedShares,
     /// Every rank sends what it has for another straight there; folds are in `order` of the shape.
     Flat,
     /// A ring: reduce-scatter, all-gather, or one after the other for an all-reduce.

@@ -18,7 +18,8 @@ mod stream;
 use crate::Transport;
 
 pub use board::{
-    board_holds_a_post_back_until_its_slot_is_free, board_shows_every_message_of_the_round,
+    board_finds_a_tag_that_differs_without_a_read, board_holds_a_post_back_until_its_slot_is_free,
+    board_joins_the_parts_of_a_message, board_shows_every_message_of_the_round,
     board_takes_messages_of_any_length,
 };
 pub use close::{
@@ -83,6 +84,8 @@ macro_rules! board_tests {
         $crate::conformance_tests! { $make =>
             board_shows_every_message_of_the_round
             board_takes_messages_of_any_length
+            board_joins_the_parts_of_a_message
+            board_finds_a_tag_that_differs_without_a_read
             board_holds_a_post_back_until_its_slot_is_free
         }
     };

@@ -14,7 +14,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-pub use board::Board;
+pub use board::{Board, Posted, Round};
 
 /// One end that a transport can reach: an index in the transport's own numbering, from 0.
 ///

@@ -1,16 +1,18 @@
 //! Where everything is in a segment.
 //!
 //! ```text
-//! header, peers | members | ring indices | board || ring data, one ring after the other
+//! header, peers | members | ring indices | heads || messages, by member || ring data, by ring
 //! ```
 //!
-//! All before `||` is the control part: mapped by everybody and committed from the start.
+//! All before the first `||` is the control part: committed from the start. It and the messages
+//! are mapped by everybody, rings by their two ends.
 
 use rustix::param::page_size;
 
 use crate::error::Error;
+use crate::flags::HEADS;
 use crate::ring::Indices;
-use crate::shm::SLOT_LINE;
+use crate::shm::{Head, LINE, SHARE, SHORT};
 use crate::waker::Member;
 
 /// Sizes of a segment. The leader chooses; the others take them from the segment.
@@ -19,15 +21,30 @@ pub struct Options {
     /// The capacity of a ring, in bytes: a power of two and a multiple of the page size, at most
     /// 1 GiB. A pair of members that exchange data takes twice as much memory.
     pub ring_bytes: usize,
-    /// The longest message on the board, in bytes; at most 1 MiB. A member takes twice as much
-    /// memory.
+    /// What a member has for its messages on the board, in bytes: a multiple of the page size, at
+    /// most 1 GiB. A message has at most an eighth of it. Messages are written all over it in
+    /// turn; if that is more than the second-level cache holds, a writer finds no line that its
+    /// readers still have there, and they find the message in the cache that all cores share,
+    /// both of which is several times as fast.
     pub board_bytes: usize,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { ring_bytes: 256 << 10, board_bytes: 16 << 10 }
+        Options { ring_bytes: 256 << 10, board_bytes: 1536 << 10 }
     }
+}
+
+impl Options {
+    /// The longest message on the board, in bytes.
+    pub fn longest_message(&self) -> usize {
+        longest_message(self.board_bytes)
+    }
+}
+
+/// The longest message on a board.
+pub(crate) fn longest_message(board_bytes: usize) -> usize {
+    (board_bytes / SHARE / LINE * LINE).max(SHORT)
 }
 
 /// The most members a segment has room for.
@@ -45,8 +62,8 @@ pub(crate) struct Layout {
     pub(crate) board_bytes: usize,
     members_at: usize,
     indices_at: usize,
-    board_at: usize,
-    slot_stride: usize,
+    heads_at: usize,
+    messages_at: usize,
     data_at: usize,
 }
 
@@ -56,23 +73,29 @@ impl Layout {
         check(members, ring_bytes, board_bytes)?;
         let members_at = (HEADER + 4 * members).next_multiple_of(LINES);
         let indices_at = members_at + members * size_of::<Member>();
-        let board_at = indices_at + members * members * size_of::<Indices>();
-        let slot_stride = (SLOT_LINE + board_bytes).next_multiple_of(LINES);
-        let data_at = (board_at + 2 * members * slot_stride).next_multiple_of(page_size());
+        let heads_at = indices_at + members * members * size_of::<Indices>();
+        let heads = members * HEADS as usize * size_of::<Head>();
+        let messages_at = (heads_at + heads).next_multiple_of(page_size());
+        let data_at = messages_at + members * board_bytes;
         Ok(Layout {
             members,
             ring_bytes,
             board_bytes,
             members_at,
             indices_at,
-            board_at,
-            slot_stride,
+            heads_at,
+            messages_at,
             data_at,
         })
     }
 
     /// The length of the control part.
     pub(crate) fn control(&self) -> usize {
+        self.messages_at
+    }
+
+    /// The length of the control part and the messages together.
+    pub(crate) fn common(&self) -> usize {
         self.data_at
     }
 
@@ -97,11 +120,16 @@ impl Layout {
         self.data_at as u64 + self.ring(from, to) as u64 * self.ring_bytes as u64
     }
 
-    /// Where one of a member's two board slots is: a line of [`SLOT_LINE`] bytes, then room for
-    /// `board_bytes` of message.
-    pub(crate) fn slot(&self, member: usize, slot: usize) -> usize {
-        assert!(member < self.members && slot < 2);
-        self.board_at + (2 * member + slot) * self.slot_stride
+    /// Where the [`Head`] is that is about a member's message of some rounds.
+    pub(crate) fn head(&self, member: usize, head: usize) -> usize {
+        assert!(member < self.members && head < HEADS as usize);
+        self.heads_at + (member * HEADS as usize + head) * size_of::<Head>()
+    }
+
+    /// Where a member's `board_bytes` for messages are.
+    pub(crate) fn messages(&self, member: usize) -> usize {
+        assert!(member < self.members);
+        self.messages_at + member * self.board_bytes
     }
 
     /// The number of a ring: those to one member are neighbours, as it polls them together.
@@ -119,8 +147,11 @@ fn check(members: usize, ring_bytes: usize, board_bytes: usize) -> Result<(), Er
         format!("ring_bytes is {ring_bytes}, not a power of two and multiple of {page}")
     } else if ring_bytes > 1 << 30 {
         format!("ring_bytes is {ring_bytes}, more than 1 GiB")
-    } else if board_bytes > 1 << 20 {
-        format!("board_bytes is {board_bytes}, more than 1 MiB")
+    } else if !board_bytes.is_multiple_of(page_size()) {
+        let page = page_size();
+        format!("board_bytes is {board_bytes}, not a multiple of {page}")
+    } else if board_bytes > 1 << 30 {
+        format!("board_bytes is {board_bytes}, more than 1 GiB")
     } else {
         return Ok(());
     };
@@ -142,15 +173,17 @@ mod tests {
                 (layout.member(last), size_of::<Member>()),
                 (layout.indices(0, 0), 0),
                 (layout.indices(last, last), size_of::<Indices>()),
-                (layout.slot(0, 0), 0),
-                (layout.slot(0, 1), 0),
-                (layout.slot(last, 1), SLOT_LINE + layout.board_bytes),
+                (layout.head(0, 0), 0),
+                (layout.head(last, HEADS as usize - 1), size_of::<Head>()),
                 (layout.control(), 0),
+                (layout.messages(0), 0),
+                (layout.messages(last), layout.board_bytes),
+                (layout.common(), 0),
             ];
             for pair in parts.windows(2) {
                 assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{members} members: {pair:?}");
             }
-            assert_eq!(layout.data(0, 0), layout.control() as u64);
+            assert_eq!(layout.data(0, 0), layout.common() as u64);
             assert_eq!(layout.data(last, last) + layout.ring_bytes as u64, layout.total());
         }
     }
@@ -161,7 +194,9 @@ mod tests {
         for ring_bytes in [0, 1, page / 2, 3 * page, 2 << 30] {
             assert!(Layout::new(2, &Options { ring_bytes, ..good.clone() }).is_err());
         }
-        assert!(Layout::new(2, &Options { board_bytes: (1 << 20) + 1, ..good.clone() }).is_err());
+        for board_bytes in [1, page - 1, (1 << 30) + page] {
+            assert!(Layout::new(2, &Options { board_bytes, ..good.clone() }).is_err());
+        }
         assert!(Layout::new(0, &good).is_err() && Layout::new(MEMBERS_MAX + 1, &good).is_err());
     }
 }

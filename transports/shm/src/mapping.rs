@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 /// A range of a file, mapped shared, readable and writable until the value is dropped.
 pub(crate) struct Region {
@@ -57,6 +58,17 @@ impl Region {
     fn own(base: *mut core::ffi::c_void, len: usize) -> Region {
         let base = NonNull::new(base.cast()).expect("the system maps nothing at address 0");
         Region { base, len }
+    }
+
+    /// Maps in all pages of a range, which begins and ends on pages and has memory behind it, so
+    /// that no access has to wait for that. Systems that cannot (before Linux 5.14) do it at each page's first access.
+    pub(crate) fn populate(&self, offset: usize, len: usize) -> io::Result<()> {
+        let at = self.range(offset, len);
+        // SAFETY: in bounds by `range`; the advice changes no byte.
+        match unsafe { madvise(at.cast(), len, Advice::LinuxPopulateWrite) } {
+            Ok(()) | Err(Errno::INVAL) => Ok(()),
+            Err(refused) => Err(refused.into()),
+        }
     }
 
     /// The atomics at `offset`.

@@ -6,7 +6,7 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 
 use crate::doorbell::{Doorbell, Sleep};
-use crate::flags::{Flag, Rounds};
+use crate::flags::{self, Flag, HEADS};
 use crate::ring::{Consumer, Indices, Producer};
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -48,9 +48,13 @@ fn ring_never_lets_both_ends_touch_a_cell() {
 
 #[test]
 fn board_shows_each_round_and_never_its_overwriting() {
-    const ROUNDS: u64 = 3;
-    loom::model(|| {
-        let board = Arc::new(TwoSlots::default());
+    // As many as it takes to overwrite a message.
+    const ROUNDS: u64 = HEADS + 1;
+    // All orders with so many switches that no thread asked for; all there are take minutes.
+    let mut bounded = loom::model::Builder::new();
+    bounded.preemption_bound = Some(4);
+    bounded.check(|| {
+        let board = Arc::new(Slots::default());
         let other = board.clone();
         let thread = thread::spawn(move || other.play(1, ROUNDS));
         board.play(0, ROUNDS);
@@ -151,27 +155,38 @@ fn publish(bell: &Doorbell, store: impl FnOnce()) -> bool {
 
 /// A board of two members.
 #[derive(Default)]
-struct TwoSlots {
-    flags: [[Flag; 2]; 2],
-    messages: [[Cell; 2]; 2],
+struct Slots {
+    flags: [[Flag; HEADS as usize]; 2],
+    messages: [[Cell; HEADS as usize]; 2],
 }
 
-impl TwoSlots {
+impl Slots {
+    /// Member 0 reads each round before it posts in the next, member 1 after it has posted.
     fn play(&self, me: usize, rounds: u64) {
-        let mut at = Rounds::default();
         for round in 1..=rounds {
-            while !self.flags.iter().all(|of| at.posted(&of[at.slot()])) {
-                thread::yield_now();
+            if let Some(before) = flags::before(round) {
+                self.wait(0, before);
+                self.wait(1, before);
             }
-            let slot = at.next_slot();
-            write(&self.messages[me][slot], 10 * round + me as u64);
-            at.publish(&self.flags[me][slot]);
-            let peer = 1 - me;
-            while !at.posted(&self.flags[peer][slot]) {
-                thread::yield_now();
+            write(&self.messages[me][flags::head(round)], 10 * round + me as u64);
+            self.flags[me][flags::head(round)].raise(round);
+            let late = me as u64;
+            if round > late {
+                self.read(1 - me, round - late);
             }
-            assert_eq!(read(&self.messages[peer][slot]), 10 * round + peer as u64);
         }
+    }
+
+    fn wait(&self, member: usize, round: u64) {
+        while !self.flags[member][flags::head(round)].is_up(round) {
+            thread::yield_now();
+        }
+    }
+
+    fn read(&self, member: usize, round: u64) {
+        self.wait(member, round);
+        let message = read(&self.messages[member][flags::head(round)]);
+        assert_eq!(message, 10 * round + member as u64);
     }
 }
 

@@ -18,12 +18,12 @@ use crate::waker::Member;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tuttishm");
 /// Of the layout and of the protocols on it.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
-/// A segment: its control part mapped, the rings to be mapped on demand.
+/// A segment: its control part and the messages mapped, the rings to be mapped on demand.
 pub(crate) struct Segment {
     file: OwnedFd,
-    control: Region,
+    common: Region,
     layout: Layout,
 }
 
@@ -75,10 +75,10 @@ impl Segment {
     }
 
     fn map(file: OwnedFd, layout: Layout) -> Result<Segment, Error> {
-        let len = layout.control();
-        let control = Region::map(file.as_fd(), 0, len)
+        let len = layout.common();
+        let common = Region::map(file.as_fd(), 0, len)
             .map_err(Error::io(format!("cannot map {len} bytes of shared memory")))?;
-        Ok(Segment { file, control, layout })
+        Ok(Segment { file, common, layout })
     }
 
     /// The file, to be handed to another member.
@@ -90,19 +90,27 @@ impl Segment {
         &self.layout
     }
 
-    /// The control part.
-    pub(crate) fn control(&self) -> &Region {
-        &self.control
+    /// The control part, and the messages behind it.
+    pub(crate) fn common(&self) -> &Region {
+        &self.common
     }
 
     /// The doorbell and address of a member.
     pub(crate) fn member(&self, member: usize) -> &Member {
-        self.control.at(self.layout.member(member))
+        self.common.at(self.layout.member(member))
     }
 
     /// The indices of a ring.
     pub(crate) fn indices(&self, from: usize, to: usize) -> &Indices {
-        self.control.at(self.layout.indices(from, to))
+        self.common.at(self.layout.indices(from, to))
+    }
+
+    /// Makes sure that a member's messages have memory, and that it is mapped here: afterwards
+    /// neither writes nor reads of it are interrupted.
+    pub(crate) fn commit_messages(&self, member: usize) -> io::Result<()> {
+        let (at, len) = (self.layout.messages(member), self.layout.board_bytes);
+        commit(self.file(), at as u64, len as u64)?;
+        self.common.populate(at, len)
     }
 
     /// Makes sure that the bytes of a ring are there to be written.
@@ -212,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_segment_is_opened_with_the_layout_it_was_made_with() {
-        let options = Options { board_bytes: 100, ..Options::default() };
+        let options = Options { board_bytes: 8192, ..Options::default() };
         let segment = Segment::create(&PEERS, &options).unwrap();
         assert_eq!(opened(&segment, &PEERS).unwrap().layout(), segment.layout());
     }

@@ -11,13 +11,13 @@ use std::time::Duration;
 use tutti_transport::{Board, Error as TransportError, Peer, Transport};
 
 use crate::error::Error;
-use crate::flags::Rounds;
 use crate::members::Members;
 use crate::pipe::{Inbound, Outbound, PIECE};
 use crate::segment::Segment;
 use crate::sync::{Ordering, fence};
 use crate::waker::Waker;
-pub(crate) use board::LINE as SLOT_LINE;
+use board::Standing;
+pub(crate) use board::{Head, LINE, SHARE, SHORT};
 use park::Noticed;
 
 /// A member's end of its host's shared memory: from [`Host::serve`](crate::Host::serve) on the
@@ -29,7 +29,7 @@ pub struct Shm {
     members: Members,
     outbound: Vec<Outbound>,
     inbound: Vec<Inbound>,
-    rounds: Rounds,
+    standing: Standing,
     noticed: Vec<Noticed>,
     waker: Waker,
 }
@@ -44,8 +44,8 @@ impl Shm {
         let outbound = places().map(|(to, peer)| Outbound::new(peer, me, to, ring)).collect();
         let inbound = places().map(|(from, peer)| Inbound::new(peer, from, me, ring)).collect();
         let noticed = places().map(|_| Noticed::default()).collect();
-        let rounds = Rounds::default();
-        Ok(Shm { segment, members, outbound, inbound, rounds, noticed, waker })
+        let standing = Standing::new(members.peers().len());
+        Ok(Shm { segment, members, outbound, inbound, standing, noticed, waker })
     }
 
     /// The members, in order.

@@ -14,7 +14,7 @@ pub(in crate::doctor) fn segment_bytes(ranks: u32, config: &Config) -> u64 {
     let (ranks, ring, board) =
         (u64::from(ranks), config.shm_ring_bytes as u64, config.shm_board_bytes as u64);
     let rings = ranks.saturating_mul(ranks.saturating_sub(1)).saturating_mul(ring);
-    rings.saturating_add(ranks.saturating_mul(2 * board))
+    rings.saturating_add(ranks.saturating_mul(board))
 }
 
 /// Whether ranks can share memory: Tutti's is a memfd, so no file system has to do with it.

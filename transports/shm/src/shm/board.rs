@@ -1,86 +1,207 @@
-use tutti_transport::{Board, Error, Peer};
+use std::cell::Cell;
+use std::io;
+
+use tutti_transport::{Board, Error, Peer, Posted, Round};
 
 use super::Shm;
-use crate::flags::Flag;
+use crate::flags::{self, Flag, HEADS};
+use crate::layout::longest_message;
 use crate::mapping::Shared;
-use crate::segment::Segment;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The start of a slot: its flag and what its message is. The message follows at once if the line
-/// has room for it, otherwise on the next line.
-#[repr(C)]
-struct Head {
+/// What a member says of one of its messages. A short message follows at once, on the same line.
+#[repr(C, align(128))]
+pub(crate) struct Head {
     flag: Flag,
     tag: AtomicU64,
-    len: AtomicU64,
+    /// The message's length, and shifted by 32 where it lies among those of its member.
+    place: AtomicU64,
+    _short: [AtomicU64; SHORT / 8],
 }
 
-// SAFETY: atomics only.
+// SAFETY: atomics, and padding.
 unsafe impl Shared for Head {}
 
-/// The first line of a slot, in bytes.
+/// The longest message that lies on the line of its head.
+pub(crate) const SHORT: usize = 40;
+/// Where it starts.
+const SHORT_AT: usize = 24;
+/// Others start on lines of their own.
 pub(crate) const LINE: usize = 64;
-/// The longest message on the first line.
-const INLINE: usize = LINE - size_of::<Head>();
+/// Of the memory for messages one has at most this part: those of the last [`HEADS`] rounds and
+/// the gap at the end, which is less than one message, never overlap then.
+pub(crate) const SHARE: usize = 8;
+
+/// How far this member is on the board.
+pub(super) struct Standing {
+    /// The round of its last post; 0 before the first.
+    round: u64,
+    /// The tags of its messages, by head.
+    tags: [u64; HEADS as usize],
+    /// Where the next message goes that is not short, among those of this member.
+    next: usize,
+    /// By member.
+    seen: Vec<Seen>,
+}
+
+/// What is known of a member.
+#[derive(Default)]
+struct Seen {
+    /// The last round of which this member knows that the other has posted in it, with a tag that
+    /// was compared.
+    round: Cell<u64>,
+    /// Whether its messages are mapped in.
+    mapped: Cell<bool>,
+}
+
+impl Standing {
+    pub(super) fn new(members: usize) -> Standing {
+        let seen = (0..members).map(|_| Seen::default()).collect();
+        Standing { round: 0, tags: [0; HEADS as usize], next: 0, seen }
+    }
+}
 
 impl Board for Shm {
     fn limit(&self) -> usize {
-        self.segment.layout().board_bytes
+        longest_message(self.segment.layout().board_bytes)
     }
 
-    fn post(&mut self, tag: u64, bytes: &[u8]) -> Result<bool, Error> {
-        let (len, limit) = (bytes.len(), self.limit());
+    fn post(&mut self, tag: u64, parts: &[&[u8]]) -> Result<Posted, Error> {
+        let (len, limit) = (parts.iter().map(|part| part.len()).sum(), self.limit());
         assert!(len <= limit, "a message of {len} bytes is posted, the limit is {limit}");
-        let mut members = 0..self.peers().len();
-        if !members.all(|member| self.has_posted(member)) {
-            return Ok(false);
+        let round = self.standing.round + 1;
+        if let Some(before) = flags::before(round) {
+            for member in 0..self.standing.seen.len() {
+                match self.compare(member, before) {
+                    Posted::Yes => {}
+                    other => return Ok(other),
+                }
+            }
         }
-        let (me, slot) = (self.members.me(), self.rounds.next_slot());
-        let head = head(&self.segment, me, slot);
+        let me = self.members.me();
+        let (offset, at) = if len <= SHORT {
+            (self.head_at(me, round) + SHORT_AT, 0)
+        } else {
+            let at = self.make_room(len).map_err(|source| no_room(source, &self.segment))?;
+            (self.segment.layout().messages(me) + at, at)
+        };
+        let mut end = offset;
+        for part in parts {
+            // SAFETY: the place holds messages of round `round - 4` and before, as the last four
+            // messages lie elsewhere (by their number for a head, by `SHARE` for the others). All
+            // have posted in round `round - 2`, so nobody reads those any more, and nobody reads the
+            // new one before its flag is up. The slices that this member has of its own are gone,
+            // as `self` is borrowed mutably.
+            unsafe { self.segment.common().write(end, part) };
+            end += part.len();
+        }
+        let head = self.head(me, round);
         head.tag.store(tag, Ordering::Relaxed);
-        head.len.store(len as u64, Ordering::Relaxed);
-        // SAFETY: this slot holds the message of the last round but one. All have posted in the
-        // last, so nobody reads it any more, and nobody reads the new one before `publish`. The
-        // slices that this member has of its own are gone, as `self` is borrowed mutably.
-        unsafe { self.segment.control().write(message(&self.segment, me, slot, len), bytes) };
-        self.rounds.publish(&head.flag);
+        head.place.store((at as u64) << 32 | len as u64, Ordering::Relaxed);
+        head.flag.raise(round);
+        self.standing.tags[flags::head(round)] = tag;
+        self.standing.round = round;
         self.wake_others();
-        Ok(true)
+        Ok(Posted::Yes)
     }
 
-    fn read(&self, peer: Peer) -> Option<(u64, &[u8])> {
+    fn read(&self, peer: Peer, round: Round) -> Option<(u64, &[u8])> {
         let member = self.members.place(peer)?;
-        if !self.rounds.started() || !self.has_posted(member) {
+        let round = match round {
+            Round::Current => self.standing.round,
+            Round::Last => self.standing.round.checked_sub(1)?,
+        };
+        if round == 0 || !self.has_posted(member, round) {
             return None;
         }
-        let slot = self.rounds.slot();
-        let head = head(&self.segment, member, slot);
-        // A member that breaks the protocol can give any length, but not one out of bounds.
-        let len = head.len.load(Ordering::Relaxed).min(self.limit() as u64) as usize;
-        // SAFETY: the member has posted in this round, so the message stands; it writes to the
-        // slot when all have posted in the next, which the borrow of `self` keeps away.
-        let message =
-            unsafe { self.segment.control().slice(message(&self.segment, member, slot, len), len) };
+        self.standing.seen[member].round.set(self.standing.seen[member].round.get().max(round));
+        let head = self.head(member, round);
+        let place = head.place.load(Ordering::Relaxed);
+        // A member that breaks the protocol can give any place, but not one out of bounds.
+        let len = (place as u32 as usize).min(self.limit());
+        let offset = if len <= SHORT {
+            self.head_at(member, round) + SHORT_AT
+        } else {
+            self.map_in(member);
+            let last = self.segment.layout().board_bytes.saturating_sub(len);
+            self.segment.layout().messages(member) + ((place >> 32) as usize).min(last)
+        };
+        // SAFETY: the member has posted in this round, so the message stands; it writes over it
+        // when all have posted two rounds later, which the borrow of `self` keeps away.
+        let message = unsafe { self.segment.common().slice(offset, len) };
         Some((head.tag.load(Ordering::Relaxed), message))
     }
 }
 
 impl Shm {
-    /// Whether a member has posted in the current round.
-    pub(super) fn has_posted(&self, member: usize) -> bool {
-        let head = head(&self.segment, member, self.rounds.slot());
-        self.rounds.posted(&head.flag)
+    /// The last round in which a member has posted, for one that is about to sleep.
+    pub(super) fn last_posted(&self, member: usize) -> u64 {
+        let heads = (0..HEADS).map(|round| self.head(member, round).flag.last());
+        heads.max().expect("there are heads")
+    }
+
+    /// Whether a member has posted in a round: one of the last two of this member.
+    fn has_posted(&self, member: usize, round: u64) -> bool {
+        self.standing.seen[member].round.get() >= round
+            || self.head(member, round).flag.is_up(round)
+    }
+
+    /// Whether a member has posted in a round, and with this member's tag.
+    fn compare(&self, member: usize, round: u64) -> Posted {
+        let seen = &self.standing.seen[member].round;
+        if seen.get() >= round {
+            return Posted::Yes;
+        }
+        let head = self.head(member, round);
+        if !head.flag.is_up(round) {
+            Posted::NotYet(self.members.peers()[member])
+        } else if head.tag.load(Ordering::Relaxed) != self.standing.tags[flags::head(round)] {
+            Posted::Differs(self.members.peers()[member])
+        } else {
+            seen.set(round);
+            Posted::Yes
+        }
+    }
+
+    /// Where a message of this length goes among those of this member.
+    fn make_room(&mut self, len: usize) -> io::Result<usize> {
+        let me = self.members.me();
+        if !self.standing.seen[me].mapped.replace(true) {
+            self.segment.commit_messages(me).inspect_err(|_| {
+                self.standing.seen[me].mapped.set(false);
+            })?;
+        }
+        let fits = self.standing.next + len <= self.segment.layout().board_bytes;
+        let at = if fits { self.standing.next } else { 0 };
+        self.standing.next = at + len.next_multiple_of(LINE);
+        Ok(at)
+    }
+
+    /// Maps the messages of a member in, all at once instead of page by page.
+    fn map_in(&self, member: usize) {
+        if !self.standing.seen[member].mapped.replace(true)
+            && let Err(why) = self.segment.commit_messages(member)
+        {
+            tracing::debug!(%why, "shared memory is mapped in page by page");
+        }
+    }
+
+    fn head(&self, member: usize, round: u64) -> &Head {
+        self.segment.common().at(self.head_at(member, round))
+    }
+
+    fn head_at(&self, member: usize, round: u64) -> usize {
+        self.segment.layout().head(member, flags::head(round))
     }
 }
 
-fn head(segment: &Segment, member: usize, slot: usize) -> &Head {
-    segment.control().at(segment.layout().slot(member, slot))
-}
-
-/// Where a message of this length is.
-fn message(segment: &Segment, member: usize, slot: usize, len: usize) -> usize {
-    let offset = if len <= INLINE { size_of::<Head>() } else { LINE };
-    segment.layout().slot(member, slot) + offset
+fn no_room(source: io::Error, segment: &crate::segment::Segment) -> Error {
+    let len = segment.layout().board_bytes;
+    let what = format!(
+        "cannot commit {len} bytes of shared memory for messages on the board: free memory, raise \
+         the memory limit, or choose smaller board_bytes"
+    );
+    Error::Io { peer: None, what, source }
 }
 
 #[cfg(test)]
@@ -110,12 +231,12 @@ mod tests {
     fn play(member: &mut Shm, round: u64) {
         let message = |peer: Peer| vec![peer.0 as u8 ^ round as u8; (round as usize * 13) % 200];
         let mine = message(member.me());
-        while !member.post(round, &mine).unwrap() {
+        while member.post(round, &[&mine]).unwrap() != Posted::Yes {
             member.park(&[], Duration::from_secs(1)).unwrap();
         }
         for peer in member.peers().to_vec() {
             let shown = loop {
-                match member.read(peer) {
+                match member.read(peer, Round::Current) {
                     Some((tag, shown)) => break (tag, shown.to_vec()),
                     None => member.park(&[], Duration::from_secs(1)).unwrap(),
                 }
@@ -125,33 +246,51 @@ mod tests {
     }
 
     #[test]
-    fn a_member_cannot_run_ahead_by_more_than_a_round() {
-        let (mut a, mut b) = pair();
-        assert!(a.read(Peer(0)).is_none());
-        assert!(a.post(1, b"one").unwrap());
-        assert!(!a.post(2, b"two").unwrap());
-        assert_eq!((a.read(Peer(0)), a.read(Peer(1))), (Some((1, &b"one"[..])), None));
-        assert!(b.post(7, b"first").unwrap());
-        assert!(a.post(2, b"two").unwrap());
-        assert_eq!(b.read(Peer(0)), Some((1, &b"one"[..])));
-        assert!(b.post(8, b"second").unwrap());
-        assert_eq!(b.read(Peer(0)), Some((2, &b"two"[..])));
+    fn messages_wrap_and_never_touch_those_that_may_be_read() {
+        let options = Options { board_bytes: 4096, ..Options::default() };
+        let mut both = group(2, &options);
+        let (mut b, mut a) = (both.pop().unwrap(), both.pop().unwrap());
+        let message =
+            |me: u8, round: usize| vec![me ^ round as u8; (round * 131) % (a.limit() + 1)];
+        let messages: Vec<_> =
+            (0..200).map(|round| [message(0, round), message(1, round)]).collect();
+        for (round, [first, second]) in messages.iter().enumerate() {
+            let tag = round as u64;
+            assert_eq!(a.post(tag, &[first]).unwrap(), Posted::Yes);
+            assert_eq!(b.post(tag, &[second]).unwrap(), Posted::Yes);
+            assert_eq!(b.read(Peer(0), Round::Current), Some((tag, &first[..])));
+            assert_eq!(a.read(Peer(1), Round::Current), Some((tag, &second[..])));
+            if round > 0 {
+                let [first, second] = &messages[round - 1];
+                assert_eq!(b.read(Peer(0), Round::Last), Some((tag - 1, &first[..])));
+                assert_eq!(a.read(Peer(1), Round::Last), Some((tag - 1, &second[..])));
+            }
+        }
     }
 
     #[test]
-    fn the_longest_message_arrives_whole() {
-        let (mut a, mut b) = pair();
-        let longest: Vec<_> = (0..a.limit()).map(|i| i as u8).collect();
-        assert!(a.post(0, &longest).unwrap() && b.post(0, &[]).unwrap());
-        assert_eq!(b.read(Peer(0)), Some((0, &longest[..])));
-        assert_eq!(b.read(Peer(1)), Some((0, &[][..])));
+    fn a_board_without_memory_for_messages_takes_short_ones() {
+        let mut both = group(2, &Options { board_bytes: 0, ..Options::default() });
+        let (mut b, mut a) = (both.pop().unwrap(), both.pop().unwrap());
+        assert_eq!(a.limit(), SHORT);
+        assert_eq!(a.post(1, &[&[7; SHORT]]).unwrap(), Posted::Yes);
+        assert_eq!(b.post(1, &[]).unwrap(), Posted::Yes);
+        assert_eq!(b.read(Peer(0), Round::Current), Some((1, &[7; SHORT][..])));
     }
 
     #[test]
-    fn a_forged_length_shows_no_more_than_the_limit() {
+    fn a_forged_place_shows_nothing_beyond_the_messages() {
         let (mut a, mut b) = pair();
-        assert!(a.post(0, b"x").unwrap() && b.post(0, b"y").unwrap());
-        head(&a.segment, 0, a.rounds.slot()).len.store(u64::MAX, Ordering::Relaxed);
-        assert_eq!(b.read(Peer(0)).unwrap().1.len(), b.limit());
+        a.post(0, &[b"x"]).unwrap();
+        b.post(0, &[b"y"]).unwrap();
+        for place in [u64::MAX, u64::from(u32::MAX), u64::MAX << 32 | 4096] {
+            a.head(0, 1).place.store(place, Ordering::Relaxed);
+            let shown = b.read(Peer(0), Round::Current).unwrap().1;
+            let end = shown.as_ptr() as usize + shown.len();
+            let head: *const Head = b.head(0, 1);
+            let base = head as usize - b.head_at(0, 1);
+            assert!(shown.len() <= b.limit());
+            assert!(end <= base + b.segment.layout().messages(0) + b.segment.layout().board_bytes);
+        }
     }
 }

@@ -34,15 +34,12 @@ impl Shm {
     /// Whether anything has happened that the caller was neither shown nor woken for. To be called
     /// with the bell armed: what comes later rings.
     fn has_news(&mut self) -> bool {
-        let (me, round) = (self.members.me(), self.rounds.current());
+        let me = self.members.me();
         let mut news = false;
         for place in 0..self.peers().len() {
             news |= self.inbound[place].index.news(self.segment.indices(place, me));
             news |= self.outbound[place].index.news(self.segment.indices(me, place));
-            let now = Noticed {
-                closed: self.is_closed(place),
-                round: if self.has_posted(place) { round } else { self.noticed[place].round },
-            };
+            let now = Noticed { closed: self.is_closed(place), round: self.last_posted(place) };
             let before = std::mem::replace(&mut self.noticed[place], now);
             let now = &self.noticed[place];
             news |= now.closed != before.closed || now.round != before.round;
@@ -58,7 +55,7 @@ mod tests {
     use std::thread;
     use std::time::Instant;
 
-    use tutti_transport::{Board, Peer, Transport};
+    use tutti_transport::{Board, Peer, Posted, Transport};
 
     use super::*;
     use crate::Options;
@@ -101,8 +98,11 @@ mod tests {
 
     #[test]
     fn a_post_wakes_the_others() {
-        wakes(nothing, |b| assert!(b.post(0, &[1]).unwrap()));
-        wakes(|a, _| assert!(a.post(0, &[1]).unwrap()), |b| assert!(b.post(0, &[1]).unwrap()));
+        wakes(nothing, |b| assert!(b.post(0, &[&[1]]).unwrap() == Posted::Yes));
+        wakes(
+            |a, _| assert!(a.post(0, &[&[1]]).unwrap() == Posted::Yes),
+            |b| assert!(b.post(0, &[&[1]]).unwrap() == Posted::Yes),
+        );
     }
 
     #[test]
@@ -168,10 +168,10 @@ mod tests {
     fn news_nobody_asks_for_keeps_awake_only_once() {
         let (mut a, mut b) = pair();
         b.send(Peer(0), &[1]).unwrap();
-        b.post(0, &[1]).unwrap();
+        b.post(0, &[&[1]]).unwrap();
         assert!(a.has_news());
         assert!(!a.has_news());
-        a.post(0, &[1]).unwrap();
+        a.post(0, &[&[1]]).unwrap();
         drop(b);
         assert!(a.has_news());
         assert!(!a.has_news());
