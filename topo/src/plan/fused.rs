@@ -16,6 +16,11 @@ const SMALLEST_WINDOW: f64 = 32_768.0;
 /// In so many windows the first and the last one, in which some ranks wait, take little of the time.
 const WINDOWS: f64 = 4.0;
 
+/// So many bytes are copied into a message, or out of one, while one byte passes a ring, which is
+/// the figure of the link: that takes two copies, and rings are so small that every line is fetched from the
+/// other core's cache, whereas messages rotate through more memory than such a cache holds.
+const PER_RING_BYTE: f64 = 4.0;
+
 /// Into how many parts a message is divided.
 pub(super) fn parts(algorithm: Algorithm, collective: Collective, ranks: u32) -> u64 {
     match collective {
@@ -60,8 +65,7 @@ impl Job<'_> {
         let rounds = f64::from(depth) + f64::from(u8::from(algorithm == Algorithm::FusedShares));
         let latency_s = model.latency_s(one, other) * (1.0 + FLAG * (ranks - 2.0));
         let crowding = model.crowding[0];
-        // The figure of the link is for a byte that goes in and out.
-        let copy_s = model.s_per_byte(one, other) / crowding / 2.0;
+        let copy_s = model.s_per_byte(one, other) / crowding / PER_RING_BYTE;
         let fold_s = model.fold_s_per_byte / crowding;
         let seconds = |work: Work| work.copied * copy_s + work.folded * fold_s;
         let (root, others) = self.fused_work(algorithm, ranks);
