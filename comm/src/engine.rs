@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
+use rustc_hash::FxHashMap;
 use tutti_topo::Rank;
 use tutti_topo::fabric::Fabric;
 use tutti_topo::plan::{self, Plan, Request};
@@ -49,8 +50,8 @@ pub(crate) struct Parts {
 pub(crate) struct Engine {
     parts: Parts,
     config: Config,
-    plans: HashMap<(Collective, u64), Planned>,
-    programs: HashMap<(Collective, u32), Arc<Program>>,
+    plans: FxHashMap<(Collective, u64), Planned>,
+    programs: FxHashMap<(Collective, u32), Arc<Program>>,
     /// How many operations have been started.
     sequence: u64,
     streams: Streams,
@@ -96,8 +97,8 @@ impl Engine {
             streams: Streams::new(parts.group.size()),
             parts,
             config,
-            plans: HashMap::new(),
-            programs: HashMap::new(),
+            plans: FxHashMap::default(),
+            programs: FxHashMap::default(),
             sequence: 0,
             queue: VecDeque::new(),
             next_id: 0,
@@ -241,7 +242,7 @@ impl Engine {
     ) -> Result<bool, Arc<Cause>> {
         loop {
             let Parts { transport, group, monitor, patience, .. } = &mut self.parts;
-            let moved = match running.progress(buffers, group, &mut **transport) {
+            let moved = match running.progress(buffers, group, &mut **transport, patience.polls) {
                 Err(fault) => return Err(self.judge(&running.print_between(&fault), fault)),
                 Ok(_) if running.is_done() => {
                     running.finish(buffers);

@@ -84,19 +84,21 @@ impl Running {
         Running { print, idle: Idle::default(), way }
     }
 
-    /// Moves what can be moved now; says whether anything did.
+    /// Moves what can be moved now; says whether anything did. A fused operation looks so often at
+    /// the message that it lacks.
     pub(crate) fn progress(
         &mut self,
         buffers: &mut Buffers,
         group: &Group,
         transport: &mut dyn Transport,
+        polls: u32,
     ) -> Result<bool, Fault> {
         match &mut self.way {
             Way::Steps(stepped) => {
                 let mut memory = stepped.stage.lend(buffers);
                 stepped.operation.progress(&mut memory, group, transport)
             }
-            Way::Fused(operation) => operation.progress(buffers, group, transport),
+            Way::Fused(operation) => operation.progress(buffers, group, transport, polls),
         }
     }
 

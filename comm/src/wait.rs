@@ -17,12 +17,16 @@ const AWAY: Duration = Duration::from_secs(1);
 /// How often a spinning rank offers its core to others: the scheduler may have put the rank it
 /// waits for on the same one.
 const SHARE: Duration = Duration::from_micros(4);
+/// As many looks at a flag as take some microseconds.
+const POLLS: u32 = 256;
 /// How long an operation may still run on what a dead rank had sent, without moving.
 const GRACE: Duration = Duration::from_millis(100);
 
 /// How long to wait, and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
+    /// Look so often at what is awaited most before anything else is done, the clock read included.
+    pub(crate) polls: u32,
     /// Poll without giving up the core for so long;
     pub(crate) spin: Duration,
     /// then give it up between polls for so long; then sleep.
@@ -37,6 +41,7 @@ impl Patience {
     pub(crate) fn new(spin: Duration, deadline: Duration, ranks_here: usize, cores: f64) -> Self {
         let crowded = ranks_here as f64 > cores;
         Patience {
+            polls: if crowded || spin.is_zero() { 1 } else { POLLS },
             spin: if crowded { Duration::ZERO } else { spin },
             yielding: Duration::from_micros(if crowded { 20 } else { 200 }),
             deadline,

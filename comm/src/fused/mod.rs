@@ -76,12 +76,14 @@ impl FusedOperation {
         }
     }
 
-    /// Moves on as far as the others' messages allow; says whether anything changed.
+    /// Moves on as far as the others' messages allow, and looks so often at one that is missing;
+    /// says whether anything changed.
     pub(crate) fn progress(
         &mut self,
         buffers: &mut Buffers,
         group: &Group,
         transport: &mut dyn Transport,
+        polls: u32,
     ) -> Result<bool, Fault> {
         let board = transport.board().expect("the plan is fused only where there is a board");
         let before = (self.round, self.posted, self.seen);
@@ -89,7 +91,7 @@ impl FusedOperation {
             if !self.posted && !self.post(buffers, group, board)? {
                 break;
             }
-            if !self.look(group, board)? {
+            if !self.look(group, board, polls)? {
                 break;
             }
             if self.streams.shares() && self.round < self.streams.windows() {
@@ -121,9 +123,14 @@ impl FusedOperation {
         board: &mut dyn Board,
     ) -> Result<bool, Fault> {
         let source = self.prepared.as_deref().or(buffers.from).unwrap_or(buffers.into);
-        let mut parts: [&[u8]; MAX_RANKS + 1] = [&[]; MAX_RANKS + 1];
-        let count = self.streams.parts(self.round, source, buffers.into, &mut parts);
-        let posted = board.post(self.tag, &parts[..count]);
+        let posted = match self.streams.only_part(self.round, source) {
+            Some(part) => board.post(self.tag, &[part]),
+            None => {
+                let mut parts: [&[u8]; MAX_RANKS + 1] = [&[]; MAX_RANKS + 1];
+                let count = self.streams.parts(self.round, source, buffers.into, &mut parts);
+                board.post(self.tag, &parts[..count])
+            }
+        };
         let rank_of = |peer| group.peers.iter().position(|other| *other == peer);
         let rank_of = |peer| Rank(rank_of(peer).expect("a member of the group") as u32);
         match posted.map_err(|source| Fault::Transport { rank: None, source })? {
@@ -145,11 +152,18 @@ impl FusedOperation {
 
     /// Whether every message that this rank needs in the round stands, and belongs to the same
     /// operation.
-    fn look(&mut self, group: &Group, board: &dyn Board) -> Result<bool, Fault> {
+    fn look(&mut self, group: &Group, board: &dyn Board, polls: u32) -> Result<bool, Fault> {
         while self.seen < group.size() {
             let rank = Rank(self.seen);
             if self.streams.needs(rank) {
-                match board.read(group.peer(rank), Round::Current) {
+                let peer = group.peer(rank);
+                let read = || {
+                    board.read(peer, Round::Current).or_else(|| {
+                        std::hint::spin_loop();
+                        None
+                    })
+                };
+                match (0..polls).find_map(|_| read()) {
                     None => return Ok(false),
                     Some((tag, message))
                         if tag == self.tag

@@ -112,8 +112,13 @@ impl Streams {
         }
     }
 
-    /// Puts the parts of this rank's message together, and returns how many there are; `source` is its
-    /// contribution, `result` where the results of its share are.
+    /// This rank's message, if it is the same for all: a window of its contribution `source`.
+    pub(super) fn only_part<'a>(&self, round: u64, source: &'a [u8]) -> Option<&'a [u8]> {
+        (!self.is_personal()).then(|| self.outgoing(self.me, round, source))
+    }
+
+    /// Puts the parts of this rank's message for each of the others together, and returns how many
+    /// there are; `result` is where the results of its share are.
     pub(super) fn parts<'a>(
         &self,
         round: u64,
@@ -121,10 +126,6 @@ impl Streams {
         result: &'a [u8],
         parts: &mut [&'a [u8]],
     ) -> usize {
-        if !self.is_personal() {
-            parts[0] = self.outgoing(self.me, round, source);
-            return 1;
-        }
         let mut count = 0;
         let mut add = |part| {
             parts[count] = part;
