@@ -4,13 +4,16 @@
 
 mod mirror;
 
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use mirror::Mirror;
-use tutti::{Collective, Communicator, Config, DataType, Rank, Request};
+use tutti::fold::{Kernel, Level};
+use tutti::{Collective, Communicator, Config, DataType, Rank, Reduction, Request};
 use tutti_topo::fabric::{Fabric, Inside, RankReport};
 use tutti_topo::plan::Overrides;
+use tutti_transport::{Peer, Transport};
 
 const RANKS: u32 = 64;
 /// The algorithms that run on a [`Mirror`], with their collectives.
@@ -62,6 +65,26 @@ fn step(c: &mut Criterion) {
     group.finish();
 }
 
+/// What a step of a ring takes without an executor: half a send, half a receive that folds.
+fn bytes(c: &mut Criterion) {
+    let (mut mirror, next, prev) = (Mirror::new(RANKS, 1 << 16), Peer(1), Peer(RANKS - 1));
+    let kernel = Kernel::new(DataType::F64, Reduction::Sum, RANKS, Level::detect());
+    let pair = |mirror: &mut dyn Transport, data: &mut [u8]| {
+        let sent = mirror.send(next, data).expect("it has room");
+        let arrived = mirror.peek(prev).expect("it is open");
+        kernel.fold(data, arrived);
+        mirror.consume(prev, sent);
+    };
+    let mut data = [1; 8];
+    c.bench_function("executor step/its bytes alone", |b| {
+        b.iter_custom(|steps| {
+            let start = Instant::now();
+            (0..steps.div_ceil(2)).for_each(|_| pair(black_box(&mut mirror), &mut data));
+            start.elapsed()
+        });
+    });
+}
+
 fn idle(c: &mut Criterion) {
     let mut group = c.benchmark_group("executor idle poll");
     for (algorithm, collective) in CASES {
@@ -76,5 +99,5 @@ fn idle(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, step, idle);
+criterion_group!(benches, bytes, step, idle);
 criterion_main!(benches);

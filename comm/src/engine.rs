@@ -20,7 +20,7 @@ use crate::bootstrap::wire::Trouble;
 use crate::call::{Call, Fingerprint};
 use crate::config::Config;
 use crate::error::{Cause, Error, ErrorKind, Member};
-use crate::executor::{Fault, Group};
+use crate::executor::{Fault, Group, Operation};
 use crate::fold::Kernel;
 use crate::fused::{self, Cut};
 use crate::point_operation::Streams;
@@ -52,6 +52,8 @@ pub(crate) struct Engine {
     config: Config,
     plans: FxHashMap<(Collective, u64), Planned>,
     programs: FxHashMap<(Collective, u32), Arc<Program>>,
+    /// What the last operation that went by steps has left for the next one.
+    spare: Option<Operation>,
     /// How many operations have been started.
     sequence: u64,
     streams: Streams,
@@ -99,6 +101,7 @@ impl Engine {
             config,
             plans: FxHashMap::default(),
             programs: FxHashMap::default(),
+            spare: None,
             sequence: 0,
             queue: VecDeque::new(),
             next_id: 0,
@@ -119,7 +122,11 @@ impl Engine {
         let mut running = self.begin(job, planned, &mut buffers);
         let ended = self.drive(&mut running, &mut buffers, None);
         self.leave();
-        ended.map(drop).map_err(|cause| self.fail(&running.print, cause))
+        match ended {
+            Ok(_) => self.keep_spare(running),
+            Err(cause) => return Err(self.fail(&running.print, cause)),
+        }
+        Ok(())
     }
 
     /// Puts an operation behind those that were started before.
@@ -205,6 +212,7 @@ impl Engine {
             }
             Ok(true) => {
                 self.leave();
+                self.keep_spare(running);
                 Ok(true)
             }
             Err(cause) => {
@@ -224,7 +232,11 @@ impl Engine {
         let (me, size) = (group.me, group.size());
         let kernel = Kernel::new(call.data_type, call.reduction, size, self.config.simd);
         let kernel = job.scale.map_or(kernel, |scale| kernel.scaled(scale));
-        Running::start(job, print, &planned.carrier, kernel, (me, size), buffers)
+        Running::start(&mut self.spare, job, print, &planned.carrier, kernel, (me, size), buffers)
+    }
+
+    fn keep_spare(&mut self, ended: Running) {
+        self.spare = ended.into_spare().or(self.spare.take());
     }
 
     fn leave(&self) {

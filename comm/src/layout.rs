@@ -22,9 +22,11 @@ pub(crate) enum Blocks {
 }
 
 /// Where each chunk of each vector lies on this rank, in elements from the front of the vector.
+#[derive(PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// Every vector is cut into chunks as evenly as can be.
-    Even { count: u64, chunks: u64 },
+    /// Every vector is cut into chunks as evenly as can be: of `each` elements, and the first `rest`
+    /// of them of one more.
+    Even { count: u64, each: u64, rest: u64 },
     /// Every vector has one block for each rank, one after the other.
     Blocks { starts: Vec<u64> },
     /// The same in scratch memory; data and input are this rank's own block.
@@ -52,7 +54,10 @@ impl Layout {
             Collective::AllReduce
             | Collective::Broadcast { .. }
             | Collective::Reduce { .. }
-            | Collective::Barrier => Layout::Even { count: call.count, chunks: program.chunks },
+            | Collective::Barrier => {
+                let (count, chunks) = (call.count, program.chunks);
+                Layout::Even { count, each: count / chunks, rest: count % chunks }
+            }
             Collective::AllGather | Collective::ReduceScatter => {
                 Layout::Blocks { starts: list(blocks) }
             }
@@ -77,8 +82,7 @@ impl Layout {
         let Part { vector, first, len } = part;
         let ends = |starts: &[u64]| starts[first as usize]..starts[(first + len) as usize];
         match (self, vector) {
-            (Layout::Even { count, chunks }, _) => {
-                let (each, rest) = (count / chunks, count % chunks);
+            (&Layout::Even { each, rest, .. }, _) => {
                 let start = |chunk: u32| u64::from(chunk) * each + rest.min(chunk.into());
                 start(first)..start(first + len)
             }

@@ -2,6 +2,7 @@
 //! each peer and direction the queue of steps that share that stream of bytes.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use tutti_topo::Rank;
 use tutti_topo::schedule::{Part, Schedule, Step, Vector};
@@ -10,8 +11,8 @@ use tutti_topo::schedule::{Part, Schedule, Step, Vector};
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) way: Way,
-    /// Indices into the steps, in order.
-    pub(crate) steps: Vec<u32>,
+    /// Its steps, which lie one after another.
+    pub(crate) steps: Range<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +25,11 @@ pub(crate) enum Way {
 /// A schedule with its dependencies. Made once per plan; knows no bytes.
 ///
 /// A dependency is weaker than "after": where two steps touch the same chunks, the later one may
-/// run as far as the earlier one has run, byte by byte (see [`Program::limit`]).
+/// run as far as the earlier one has run, byte by byte.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) chunks: u64,
+    /// Lane after lane.
     pub(crate) steps: Vec<Step>,
     pub(crate) lanes: Vec<Lane>,
     /// For step `i`, the steps in `after[first[i]..first[i + 1]]` come first.
@@ -47,7 +49,9 @@ impl Program {
             scratch.flat_map(|part| part.first..part.first + part.len).collect();
         scratch.sort_unstable();
         scratch.dedup();
-        let lanes = lanes(&steps);
+        let (lanes, order) = lanes(&steps);
+        let (after, first) = renumbered(&order, &after, &first);
+        let steps = order.iter().map(|&step| steps[step as usize]).collect();
         Program { chunks: chunks.into(), steps, lanes, after, first, scratch }
     }
 
@@ -62,8 +66,8 @@ impl Program {
     }
 
     /// The steps that `step` must not overtake.
-    pub(crate) fn after(&self, step: u32) -> &[u32] {
-        let (from, to) = (self.first[step as usize], self.first[step as usize + 1]);
+    pub(crate) fn after(&self, step: usize) -> &[u32] {
+        let (from, to) = (self.first[step], self.first[step + 1]);
         &self.after[from as usize..to as usize]
     }
 }
@@ -87,7 +91,8 @@ struct Touched {
     readers: Vec<u32>,
 }
 
-/// Per step the last writer of each of its chunks and, for a writer, also the readers since.
+/// Per step the last writer of each of its chunks; for a writer, instead of it the readers since, if
+/// there are any: these follow that writer.
 fn dependencies(chunks: u32, steps: &[Step]) -> (Vec<u32>, Vec<u32>) {
     let mut touched: HashMap<(Vector, u32), Touched> = HashMap::new();
     let (mut after, mut first) = (Vec::new(), vec![0]);
@@ -97,7 +102,9 @@ fn dependencies(chunks: u32, steps: &[Step]) -> (Vec<u32>, Vec<u32>) {
             for chunk in part.first..part.first + part.len {
                 assert!(chunk < chunks, "chunk {chunk} is outside a schedule of {chunks} chunks");
                 let chunk = touched.entry((part.vector, chunk)).or_default();
-                before.extend(chunk.writer);
+                if !writes || chunk.readers.is_empty() {
+                    before.extend(chunk.writer);
+                }
                 if writes {
                     before.append(&mut chunk.readers);
                     chunk.writer = Some(index as u32);
@@ -115,20 +122,40 @@ fn dependencies(chunks: u32, steps: &[Step]) -> (Vec<u32>, Vec<u32>) {
     (after, first)
 }
 
-fn lanes(steps: &[Step]) -> Vec<Lane> {
-    let mut lanes: Vec<Lane> = Vec::new();
+/// The lanes, and the steps in the order of their lanes.
+fn lanes(steps: &[Step]) -> (Vec<Lane>, Vec<u32>) {
+    let mut lanes: Vec<(Way, Vec<u32>)> = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         let way = match *step {
             Step::Send { to, .. } => Way::To(to),
             Step::Recv { from, .. } | Step::RecvReduce { from, .. } => Way::From(from),
             Step::Reduce { .. } | Step::Copy { .. } => Way::Local,
         };
-        match lanes.iter_mut().find(|lane| lane.way == way) {
-            Some(lane) => lane.steps.push(index as u32),
-            None => lanes.push(Lane { way, steps: vec![index as u32] }),
+        match lanes.iter_mut().find(|lane| lane.0 == way) {
+            Some(lane) => lane.1.push(index as u32),
+            None => lanes.push((way, vec![index as u32])),
         }
     }
-    lanes
+    let mut order = Vec::new();
+    let lanes = lanes.into_iter().map(|(way, mut steps)| {
+        let start = order.len() as u32;
+        order.append(&mut steps);
+        Lane { way, steps: start..order.len() as u32 }
+    });
+    (lanes.collect(), order)
+}
+
+/// The lists of [`dependencies`] for steps in another order.
+fn renumbered(order: &[u32], after: &[u32], first: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let mut place = vec![0; order.len()];
+    order.iter().zip(0..).for_each(|(&step, new)| place[step as usize] = new);
+    let (mut moved, mut starts) = (Vec::with_capacity(after.len()), vec![0]);
+    for &step in order {
+        let (from, to) = (first[step as usize] as usize, first[step as usize + 1] as usize);
+        moved.extend(after[from..to].iter().map(|&before| place[before as usize]));
+        starts.push(moved.len() as u32);
+    }
+    (moved, starts)
 }
 
 #[cfg(test)]
@@ -171,5 +198,23 @@ mod tests {
         assert!(program.after(1).is_empty());
         assert_eq!(program.after(2), [0, 1]);
         assert_eq!(program.after(3), [0]);
+    }
+
+    #[test]
+    fn steps_lie_lane_after_lane_and_keep_what_they_wait_for() {
+        let (send, receive) = (|to| Step::Send { to, part: data(0, 1) }, data(0, 1));
+        let program = Program::new(Schedule {
+            chunks: 1,
+            steps: vec![
+                send(Rank(1)),
+                Step::RecvReduce { from: Rank(1), part: receive },
+                send(Rank(1)),
+                Step::Recv { from: Rank(1), part: receive },
+            ],
+        });
+        let lanes: Vec<_> = program.lanes.iter().map(|lane| (lane.way, &lane.steps)).collect();
+        assert_eq!(lanes, [(Way::To(Rank(1)), &(0..2)), (Way::From(Rank(1)), &(2..4))]);
+        let after: Vec<_> = (0..4).map(|step| program.after(step)).collect();
+        assert_eq!(after, [&[][..], &[2], &[0], &[1]]);
     }
 }

@@ -36,7 +36,7 @@ pub(crate) enum Carrier {
 }
 
 enum Way {
-    Steps(Box<Stepped>),
+    Steps(Stepped),
     Fused(FusedOperation),
 }
 
@@ -50,8 +50,9 @@ struct Stepped {
 }
 
 impl Running {
-    /// Starts an operation of rank `me` of `size`.
+    /// Starts an operation of rank `me` of `size`. What is in `spare` is used if it fits.
     pub(crate) fn start(
+        spare: &mut Option<Operation>,
         job: &Job,
         print: Fingerprint,
         carrier: &Carrier,
@@ -62,14 +63,8 @@ impl Running {
         let way = match carrier {
             Carrier::Steps(program) => {
                 let program = Arc::clone(program);
-                Way::Steps(Box::new(Stepped::start(
-                    job,
-                    print,
-                    program,
-                    kernel,
-                    (me, size),
-                    buffers,
-                )))
+                let spare = spare.take();
+                Way::Steps(Stepped::start(spare, job, print, program, kernel, (me, size), buffers))
             }
             Carrier::Board { cut, limit } => Way::Fused(FusedOperation::new(
                 job,
@@ -116,6 +111,14 @@ impl Running {
         }
     }
 
+    /// What a next operation may use of this one when it is done.
+    pub(crate) fn into_spare(self) -> Option<Operation> {
+        match self.way {
+            Way::Steps(stepped) => stepped.operation.into_spare(),
+            Way::Fused(_) => None,
+        }
+    }
+
     /// What this rank is in, as the rank that the fault is about should know it.
     pub(crate) fn print_between(&self, fault: &Fault) -> Fingerprint {
         match (&self.way, fault) {
@@ -137,6 +140,7 @@ impl Running {
 impl Stepped {
     /// Makes the data ready for folding.
     fn start(
+        spare: Option<Operation>,
         job: &Job,
         print: Fingerprint,
         program: Arc<Program>,
@@ -157,7 +161,7 @@ impl Stepped {
             kernel.prepare(stage.lend(buffers).data);
         }
         let layout = Layout::new(call, blocks, &program, me, size);
-        let operation = Operation::new(program, &layout, blocks, element, print, kernel);
+        let operation = Operation::new(spare, program, layout, blocks, element, print, kernel);
         let folded = (folded.start * element) as usize..(folded.end * element) as usize;
         Stepped { operation, kernel, stage, folded }
     }
