@@ -99,5 +99,10 @@ fn idle(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, bytes, step, idle);
+fn short() -> Criterion {
+    let short = Criterion::default().sample_size(30).without_plots();
+    short.warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1))
+}
+
+criterion_group! { name = benches; config = short(); targets = bytes, step, idle }
 criterion_main!(benches);

@@ -1,6 +1,8 @@
 //! How long one rank takes to make its schedule.
 #![allow(missing_docs)]
 
+use std::time::Duration;
+
 use criterion::{Criterion, criterion_group, criterion_main};
 use tutti_topo::Rank;
 use tutti_topo::schedule::{Algorithm, Collective, Shape};
@@ -20,5 +22,10 @@ fn schedule(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, schedule);
+fn short() -> Criterion {
+    let short = Criterion::default().sample_size(20).without_plots();
+    short.warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_millis(500))
+}
+
+criterion_group! { name = benches; config = short(); targets = schedule }
 criterion_main!(benches);
