@@ -115,10 +115,12 @@ impl Engine {
     pub(crate) fn run(&mut self, job: &Job, mut buffers: Buffers) -> Result<(), Error> {
         self.check_usable(&job.call)?;
         let planned = self.planned(&job.call)?;
-        while !self.queue.is_empty() {
-            self.step(None);
+        if !self.queue.is_empty() {
+            while !self.queue.is_empty() {
+                self.step(None);
+            }
+            self.check_usable(&job.call)?;
         }
-        self.check_usable(&job.call)?;
         let mut running = self.begin(job, planned, &mut buffers);
         let ended = self.drive(&mut running, &mut buffers, None);
         self.leave();

@@ -60,10 +60,13 @@ impl Streams {
             (false, true) => (size as usize - 1).max(1),
             (false, false) => 1,
         };
+        if longest <= LINE {
+            return streams;
+        }
         let most = (limit / in_message / LINE * LINE).max(LINE);
         let wanted = longest.div_ceil(cut.depth.max(1) as usize).next_multiple_of(LINE);
         streams.step = wanted.clamp(LINE, most);
-        streams.windows = longest.div_ceil(streams.step).max(1) as u64;
+        streams.windows = longest.div_ceil(streams.step) as u64;
         streams
     }
 
@@ -108,7 +111,7 @@ impl Streams {
             Collective::Reduce { root } | Collective::Gather { root } => {
                 self.me == root && rank != root
             }
-            _ => true,
+            _ => rank != self.me,
         }
     }
 
@@ -183,7 +186,7 @@ impl Streams {
 
     /// What a rank's message has for this one to copy in a round.
     pub(super) fn incoming(&self, rank: Rank, round: u64) -> Option<Window> {
-        if rank == self.me || !self.needs(rank) {
+        if !self.needs(rank) {
             return None;
         }
         if self.shares {
