@@ -8,7 +8,7 @@ use mio::{Interest, Registry, Token};
 use tutti_transport::{Error, Peer};
 
 use crate::dial::{Dial, Failure, Progress};
-use crate::job::Job;
+use crate::job::{Job, tune_inside_host};
 use crate::strangers::{Proven, Strangers, turn_away};
 use crate::stream::Stream;
 use crate::timer::Timer;
@@ -215,6 +215,7 @@ impl Net {
     }
 
     fn set_up(&mut self, socket: TcpStream, index: usize, registry: &Registry) {
+        tune_inside_host(&socket);
         let len = self.job.options.buffer_len_bytes;
         let stream = Stream::new(socket, Token(PEERS + index), len, registry);
         self.links[index] = Link::Up(Box::new(stream));
