@@ -334,7 +334,7 @@ impl Operation {
             Some((step, window)) => self.sent_from(*step, window.clone(), memory),
             None => &[],
         };
-        let sent = send_joined(rest, bytes, peer, transport)?;
+        let sent = transport.send_joined(peer, rest, bytes)?;
         let of_header = sent.min(rest.len());
         self.lanes[lane].header += of_header;
         if let Some((step, _)) = current {
@@ -481,38 +481,6 @@ impl Operation {
         }
         Ok(moved)
     }
-}
-
-/// How many payload bytes share the first message with the fingerprint.
-const FIRST_BYTES: usize = 992;
-
-/// Sends what is left of a fingerprint together with the first bytes that follow it; returns how
-/// many bytes went, those of the fingerprint first.
-pub(crate) fn send_joined(
-    header: &[u8],
-    bytes: &[u8],
-    peer: Peer,
-    transport: &mut dyn Transport,
-) -> Result<usize, tutti_transport::Error> {
-    let first = &bytes[..bytes.len().min(FIRST_BYTES)];
-    if first.len() <= 96 {
-        send_pair::<{ Fingerprint::LEN + 96 }>(header, first, peer, transport)
-    } else {
-        send_pair::<{ Fingerprint::LEN + FIRST_BYTES }>(header, first, peer, transport)
-    }
-}
-
-/// Sends two pieces of together at most `N` bytes as one.
-fn send_pair<const N: usize>(
-    one: &[u8],
-    two: &[u8],
-    peer: Peer,
-    transport: &mut dyn Transport,
-) -> Result<usize, tutti_transport::Error> {
-    let mut joined = [0; N];
-    joined[..one.len()].copy_from_slice(one);
-    joined[one.len()..one.len() + two.len()].copy_from_slice(two);
-    transport.send(peer, &joined[..one.len() + two.len()])
 }
 
 /// The payload from one rank: first what was taken from the transport before, then what is in it.

@@ -11,7 +11,7 @@ use tutti_transport::{Peer, Transport};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::call::Fingerprint;
-use crate::executor::{Fault, Group, send_joined};
+use crate::executor::{Fault, Group};
 use crate::message::{End, Message};
 
 /// One end of a message under way.
@@ -130,7 +130,7 @@ impl Transfer {
             self.done += sent;
             return Ok(sent > 0);
         }
-        let sent = send_joined(rest, bytes, peer, transport)?;
+        let sent = transport.send_joined(peer, rest, bytes)?;
         let of_header = sent.min(rest.len());
         self.header += of_header;
         self.done += sent - of_header;

@@ -21,6 +21,15 @@ impl<S: Transport, T: Transport> Transport for Mixed<S, T> {
         self.way(peer).send(peer, bytes)
     }
 
+    fn send_joined(
+        &mut self,
+        peer: Peer,
+        head: &[u8],
+        bytes: &[u8],
+    ) -> Result<usize, TransportError> {
+        self.way(peer).send_joined(peer, head, bytes)
+    }
+
     fn peek(&mut self, peer: Peer) -> Result<&[u8], TransportError> {
         self.way(peer).peek(peer)
     }

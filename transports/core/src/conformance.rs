@@ -32,10 +32,10 @@ pub use park::{
     park_sleeps_when_nothing_comes,
 };
 pub use stream::{
-    all_pairs_exchange, all_pairs_of_five_exchange, all_pairs_of_three_exchange,
-    bytes_arrive_whole_and_in_order, consume_drops_a_part, exchange_of_large_messages_goes_through,
-    kind_is_named, peek_grows_to_four_kibibytes, recv_mixes_with_peek,
-    send_takes_nothing_when_full_and_goes_on,
+    a_head_arrives_before_what_is_behind_it, all_pairs_exchange, all_pairs_of_five_exchange,
+    all_pairs_of_three_exchange, bytes_arrive_whole_and_in_order, consume_drops_a_part,
+    exchange_of_large_messages_goes_through, kind_is_named, peek_grows_to_four_kibibytes,
+    recv_mixes_with_peek, send_takes_nothing_when_full_and_goes_on,
 };
 
 /// What makes a group of so many members, in the order of their peer numbers.
@@ -47,6 +47,7 @@ macro_rules! conformance_tests {
     ($make:path) => {
         $crate::conformance_tests! { $make =>
             bytes_arrive_whole_and_in_order
+            a_head_arrives_before_what_is_behind_it
             peek_grows_to_four_kibibytes
             consume_drops_a_part
             recv_mixes_with_peek

@@ -35,6 +35,9 @@ impl fmt::Display for Peer {
     }
 }
 
+/// The longest message that [`Transport::send_joined`] makes of two by copying them.
+const JOINED: usize = 1 << 10;
+
 /// Moves bytes between this process and its peers: one ordered stream of bytes each way per peer.
 ///
 /// The caller drives. No call but [`park`](Transport::park) blocks, and none starts a thread.
@@ -52,6 +55,30 @@ pub trait Transport: Send {
     ///
     /// [`Error::Closed`] if the peer has closed its end.
     fn send(&mut self, peer: Peer, bytes: &[u8]) -> Result<usize, Error>;
+
+    /// As `send` of `head` with `bytes` behind it, and both leave in one message where that is cheap.
+    ///
+    /// # Errors
+    ///
+    /// As for [`send`](Transport::send).
+    fn send_joined(&mut self, peer: Peer, head: &[u8], bytes: &[u8]) -> Result<usize, Error> {
+        let first = bytes.len().min(JOINED.saturating_sub(head.len()));
+        let len = head.len() + first;
+        // To clear the longer room takes longer than to copy a short message.
+        let (mut short, mut long);
+        let both = if len <= 128 {
+            short = [0; 128];
+            &mut short[..len]
+        } else if len <= JOINED {
+            long = [0; JOINED];
+            &mut long[..len]
+        } else {
+            return self.send(peer, head);
+        };
+        both[..head.len()].copy_from_slice(head);
+        both[head.len()..].copy_from_slice(&bytes[..first]);
+        self.send(peer, both)
+    }
 
     /// The bytes from `peer` that have arrived and were not consumed, in order and contiguous;
     /// empty if there are none. Repeated calls show more as more arrives, up to the transport's

@@ -6,6 +6,7 @@ use tutti_transport::{Transport, conformance_tests};
 
 conformance_tests! { group =>
     bytes_arrive_whole_and_in_order
+    a_head_arrives_before_what_is_behind_it
     peek_grows_to_four_kibibytes
     consume_drops_a_part
     recv_mixes_with_peek

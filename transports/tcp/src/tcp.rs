@@ -146,6 +146,10 @@ impl Transport for Tcp {
         }
     }
 
+    fn send_joined(&mut self, peer: Peer, head: &[u8], bytes: &[u8]) -> Result<usize, Error> {
+        self.send_vectored(peer, &[IoSlice::new(head), IoSlice::new(bytes)])
+    }
+
     fn peek(&mut self, peer: Peer) -> Result<&[u8], Error> {
         match self.stream(peer)? {
             Some((stream, _)) => stream.peek().map_err(|e| broken(peer, e)),

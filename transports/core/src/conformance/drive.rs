@@ -110,6 +110,16 @@ impl Flow {
         taken > 0
     }
 
+    /// As `send`, with up to `head` bytes apart from those behind them.
+    pub(super) fn send_joined(&mut self, from: &mut Member, head: usize) -> bool {
+        let offer = piece(&self.block, self.sent, self.len);
+        let (head, rest) = offer.split_at(head.min(offer.len()));
+        let taken = from.send_joined(Peer(self.to as u32), head, rest).expect("send");
+        assert!(taken <= offer.len(), "{taken} of {} bytes taken", offer.len());
+        self.sent += taken as u64;
+        taken > 0
+    }
+
     /// Checks and consumes all that has arrived; whether any had.
     pub(super) fn take_all(&mut self, to: &mut Member) -> bool {
         let from = Peer(self.from as u32);

@@ -14,6 +14,19 @@ pub fn bytes_arrive_whole_and_in_order(make: Make<'_>) {
     }
 }
 
+/// What `send_joined` takes of a head and of what is behind it arrives in that order.
+pub fn a_head_arrives_before_what_is_behind_it(make: Make<'_>) {
+    let mut members = make(2);
+    for (head, len) in [(0, 1), (1, 1), (40, 40), (40, 1000), (40, 3_000_000), (5000, 9000)] {
+        let mut flow = Flow::new(0, 1, len);
+        drive(&mut members, |members| {
+            let sent = flow.send_joined(&mut members[0], head);
+            let came = flow.take_all(&mut members[1]);
+            Round::of(sent || came, flow.is_done())
+        });
+    }
+}
+
 /// `peek` shows more and more, in one piece, up to 4 KiB at least, wherever the stream stands.
 pub fn peek_grows_to_four_kibibytes(make: Make<'_>) {
     let mut members = make(2);
