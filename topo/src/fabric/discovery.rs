@@ -32,8 +32,8 @@ impl Fabric {
     ///
     /// - shared memory: 0.4 µs (a cache line passed on, found by polling) and 8 GB/s (a core
     ///   copies in, another copies out);
-    /// - loopback TCP: 12 µs (two system calls and a wake-up) and 3 GB/s;
-    /// - TCP to other hosts: 25 µs (the same, two network cards and a switch) and 1.2 GB/s (a port
+    /// - loopback TCP: 6 µs (two system calls, found by polling) and 4 GB/s;
+    /// - TCP to other hosts: 25 µs (the same and a wake-up, two network cards and a switch) and 1.2 GB/s (a port
     ///   of 10 Gbit/s);
     /// - folding: 10 GB/s (one core reads two vectors and writes one).
     ///
@@ -77,7 +77,7 @@ pub(super) fn assumed_host(name: &str, supernode: usize) -> Host {
 
 pub(super) const SHARED_MEMORY: Assumed = Assumed { gb_per_s: 8.0, latency_ns: 400.0 };
 pub(super) const TCP_ACROSS: Assumed = Assumed { gb_per_s: 1.2, latency_ns: 25_000.0 };
-const TCP_LOOPBACK: Assumed = Assumed { gb_per_s: 3.0, latency_ns: 12_000.0 };
+const TCP_LOOPBACK: Assumed = Assumed { gb_per_s: 4.0, latency_ns: 6_000.0 };
 
 pub(super) struct Assumed {
     gb_per_s: f64,

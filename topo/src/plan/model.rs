@@ -7,8 +7,8 @@ use crate::fabric::{Fabric, Figure, Host, Link, Provenance};
 /// passes a port or an exit at the same time shares it, then folding.
 ///
 /// On a host with more ranks than cores, ranks take turns: copying and folding take as much longer
-/// as there are more ranks than cores, and each round waits for the ranks of a core to be switched
-/// to in turn.
+/// as there are more ranks than cores, each round waits for the ranks of a core to be switched to in
+/// turn, and all that a message costs its two ends is work of the same cores.
 pub(super) struct Model<'a> {
     fabric: &'a Fabric,
     /// By host, by how much its ranks outnumber its cores; 1 if they do not.
@@ -68,7 +68,9 @@ impl<'a> Model<'a> {
         for send in sends {
             let send_latency_s = self.latency_s(send.from, send.to);
             latency_s = latency_s.max(send_latency_s);
-            meter.add(&send, posting_s(send_latency_s));
+            let crowding = self.crowding[self.fabric.place(send.from).host];
+            let of_ends = if crowding > 1.0 { 2.0 * crowding } else { 1.0 };
+            meter.add(&send, posting_s(send_latency_s) * of_ends);
         }
         let posting_s = meter.posting.iter().map(|posting| posting.all_s - posting.first_s);
         Load {
