@@ -41,6 +41,8 @@ pub(crate) struct Stream {
     failed: Option<io::Error>,
     /// The last send took less than it was offered.
     refused: bool,
+    /// Bytes were consumed since the last look, so that what is left may be all that the caller wants.
+    consumed: bool,
 }
 
 impl Stream {
@@ -61,6 +63,7 @@ impl Stream {
             failed: None,
             // Nothing was taken before the connection stood, and now there is room.
             refused: true,
+            consumed: false,
         };
         stream.renew_edge(registry);
         stream
@@ -137,9 +140,12 @@ impl Stream {
         }
     }
 
-    /// What has arrived.
+    /// What has arrived. Of what `consume` has left, the first call shows what is there already.
     pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
-        self.fill();
+        let enough = std::mem::take(&mut self.consumed) && self.drained;
+        if !enough || self.buffer.shown().is_empty() {
+            self.fill();
+        }
         if self.buffer.shown().is_empty() && self.over {
             return Err(self.failed.take().unwrap_or_else(|| ErrorKind::UnexpectedEof.into()));
         }
@@ -149,6 +155,7 @@ impl Stream {
     pub(crate) fn consume(&mut self, len: usize, registry: &Registry) {
         let was_full = self.buffer.room() == 0;
         self.buffer.consume(len);
+        self.consumed = true;
         if was_full && self.buffer.room() > 0 && !self.drained {
             self.renew_edge(registry);
         }

@@ -13,6 +13,9 @@ use crate::stream::{Brought, Stream};
 
 const EVENTS_AT_ONCE: usize = 256;
 
+/// Up to here copying two slices into one costs less than telling the system of two.
+const COPIED: usize = 512;
+
 /// A [`Transport`] over TCP; made by [`Listener::into_transport`](crate::Listener).
 ///
 /// Polling a peer whose connection stands costs one system call on its socket. Connections are
@@ -147,7 +150,13 @@ impl Transport for Tcp {
     }
 
     fn send_joined(&mut self, peer: Peer, head: &[u8], bytes: &[u8]) -> Result<usize, Error> {
-        self.send_vectored(peer, &[IoSlice::new(head), IoSlice::new(bytes)])
+        let mut joined = [0; COPIED];
+        let Some(both) = joined.get_mut(..head.len() + bytes.len()) else {
+            return self.send_vectored(peer, &[IoSlice::new(head), IoSlice::new(bytes)]);
+        };
+        both[..head.len()].copy_from_slice(head);
+        both[head.len()..].copy_from_slice(bytes);
+        self.send(peer, both)
     }
 
     fn peek(&mut self, peer: Peer) -> Result<&[u8], Error> {
