@@ -32,14 +32,15 @@ pub(super) struct Send {
 pub(super) struct Load {
     /// The longest latency of any.
     pub(super) latency_s: f64,
-    /// What the busiest rank takes to start its sends after its first.
+    /// What the busiest rank takes to start its sends after its first; or what the cores of a host
+    /// with more ranks than cores take to start and to receive all of its messages after the first.
     pub(super) posting_s: f64,
     /// What the busiest link takes for its bytes.
     pub(super) transfer_s: f64,
 }
 
 /// A context switch with what it evicts from the caches.
-const SWITCH_S: f64 = 5e-6;
+const SWITCH_S: f64 = 3e-6;
 
 /// The most that the start of a send keeps its rank busy: system calls and a copy. A link with a
 /// latency above twice that is slow for another reason, such as its length.
@@ -68,14 +69,11 @@ impl<'a> Model<'a> {
         for send in sends {
             let send_latency_s = self.latency_s(send.from, send.to);
             latency_s = latency_s.max(send_latency_s);
-            let crowding = self.crowding[self.fabric.place(send.from).host];
-            let of_ends = if crowding > 1.0 { 2.0 * crowding } else { 1.0 };
-            meter.add(&send, posting_s(send_latency_s) * of_ends);
+            meter.add(&send, posting_s(send_latency_s));
         }
-        let posting_s = meter.posting.iter().map(|posting| posting.all_s - posting.first_s);
         Load {
             latency_s,
-            posting_s: posting_s.fold(0.0, f64::max),
+            posting_s: meter.posting_s(&self.crowding),
             transfer_s: meter.busiest_s(&self.crowding),
         }
     }
@@ -153,6 +151,8 @@ fn bytes_per_s(figure: Figure) -> f64 {
 struct Meter<'a> {
     fabric: &'a Fabric,
     posting: Vec<Posting>,
+    /// By host, what its ranks take to start what they send and to receive what is sent to them.
+    work_s: Vec<f64>,
     /// By rank, and by host and supernode what leaves and what enters.
     inside: [Vec<Bundle>; 2],
     ports: [Vec<Bundle>; 2],
@@ -180,6 +180,7 @@ impl<'a> Meter<'a> {
         Meter {
             fabric,
             posting: vec![Posting::default(); ranks],
+            work_s: vec![0.0; fabric.hosts().len()],
             inside: both_ways(ranks),
             ports: both_ways(fabric.hosts().len()),
             exits: both_ways(fabric.supernodes().len()),
@@ -194,6 +195,7 @@ impl<'a> Meter<'a> {
 
         let ranks = [send.from, send.to];
         let hosts = ranks.map(|rank| self.fabric.place(rank).host);
+        hosts.iter().for_each(|&host| self.work_s[host] += posting_s);
         let supernodes = hosts.map(|host| self.fabric.hosts()[host].supernode);
         if hosts[0] == hosts[1] {
             both(&mut self.inside, ranks.map(Rank::index), send.bytes);
@@ -205,6 +207,15 @@ impl<'a> Meter<'a> {
                 both(&mut self.exits, supernodes, send.bytes);
             }
         }
+    }
+
+    fn posting_s(&self, crowding: &[f64]) -> f64 {
+        let ranks = self.posting.iter().map(|posting| posting.all_s - posting.first_s);
+        let first_s = self.posting.iter().map(|posting| posting.first_s).fold(0.0, f64::max);
+        let crowded = self.fabric.hosts().iter().zip(&self.work_s).zip(crowding);
+        let crowded = crowded.filter(|(_, crowding)| **crowding > 1.0);
+        let crowded = crowded.map(|((host, work_s), _)| work_s / host.cores - first_s);
+        ranks.chain(crowded).fold(0.0, f64::max)
     }
 
     fn busiest_s(&self, crowding: &[f64]) -> f64 {

@@ -200,14 +200,17 @@ impl Job<'_> {
         })
     }
 
-    /// For each bit of the distance the blocks whose way has it.
+    /// For each bit of the distance the blocks whose way has it, each sent by itself.
     fn bruck<'s>(&self, order: &'s [Rank]) -> impl Iterator<Item = Phase<'s>> + use<'s> {
         let (size, block) = (order.len(), self.bytes / order.len() as f64);
         let hops = std::iter::successors(Some(1), |hop| Some(2 * hop));
         hops.take_while(move |&hop| hop < size).map(move |hop| {
-            let bytes = block * (1..size).filter(|way| way & hop != 0).count() as f64;
+            let blocks = (1..size).filter(|way| way & hop != 0).count();
             let pairs = order.iter().zip(order.iter().cycle().skip(hop));
-            one_round(pairs.map(move |(&from, &to)| Send { from, to, bytes }), 0.0)
+            let sends = pairs.flat_map(move |(&from, &to)| {
+                std::iter::repeat_n(Send { from, to, bytes: block }, blocks)
+            });
+            one_round(sends, 0.0)
         })
     }
 
