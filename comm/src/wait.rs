@@ -43,7 +43,7 @@ impl Patience {
         Patience {
             polls: if crowded || spin.is_zero() { 1 } else { POLLS },
             spin: if crowded { Duration::ZERO } else { spin },
-            yielding: Duration::from_micros(if crowded { 20 } else { 200 }),
+            yielding: Duration::from_micros(if crowded { 100 } else { 200 }),
             deadline,
         }
     }
