@@ -319,7 +319,8 @@ impl Operation {
         Ok(Outcome::moved(moved))
     }
 
-    /// Sends the fingerprint at once, with the first bytes if they are there; says whether anything went.
+    /// Sends the fingerprint with the first bytes: by itself it would be one more message to start and
+    /// to receive. Says whether anything went.
     fn send_first(
         &mut self,
         lane: usize,
@@ -334,6 +335,9 @@ impl Operation {
             Some((step, window)) => self.sent_from(*step, window.clone(), memory),
             None => &[],
         };
+        if current.is_some() && bytes.is_empty() {
+            return Ok(false);
+        }
         let sent = transport.send_joined(peer, rest, bytes)?;
         let of_header = sent.min(rest.len());
         self.lanes[lane].header += of_header;
