@@ -44,14 +44,29 @@ pub(crate) fn tune(socket: &TcpStream) -> std::io::Result<()> {
     socket.set_tcp_keepalive(&alive.with_interval(Duration::from_secs(5)).with_retries(3))
 }
 
-/// Takes a connection inside one host out of the system's congestion control: nothing can be lost
-/// on the way, so what paces the sender (as BBR does) only costs.
+/// Takes a connection inside one host out of the system's pacing (BBR has one): nothing can be lost
+/// on the way, so what holds the sender back, and its timers, only cost.
 pub(crate) fn tune_inside_host(socket: &TcpStream) {
-    let ends = (socket.local_addr().map(|a| a.ip()), socket.peer_addr().map(|a| a.ip()));
+    let ends = (socket.local_addr().map(|at| at.ip()), socket.peer_addr().map(|at| at.ip()));
     if let (Ok(one), Ok(other)) = ends
         && one == other
     {
         // Every Linux has it and lets everybody use it; where not, all works as well.
         _ = SockRef::from(socket).set_tcp_congestion(b"reno");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_to_an_own_address_is_not_paced() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let socket = TcpStream::from_std(socket);
+        tune_inside_host(&socket);
+        let control = SockRef::from(&socket).tcp_congestion().unwrap();
+        assert!(control.starts_with(b"reno"), "{}", String::from_utf8_lossy(&control));
     }
 }
