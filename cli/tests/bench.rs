@@ -157,7 +157,7 @@ fn a_file_that_cannot_be_written_is_one_error() {
 
 #[test]
 fn an_error_of_the_library_is_told_once() {
-    let output = bench("all_reduce -p 4 -b 16M -e 16M -n 1 --algo fused");
+    let output = bench("all_reduce -p 2 -e 8 -n 1 --algo fused --transport tcp");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let stderr = text(&output.stderr);
     assert!(stderr.starts_with("error: ") && stderr.contains("fused"), "{stderr}");

@@ -402,7 +402,9 @@ fn a_receive_from_any_that_does_not_fit_names_the_sender() {
 #[test]
 fn a_collective_at_the_one_end_of_a_message_is_named() {
     for sends in [false, true] {
-        let found = over_all(2, NEVER, |comm| {
+        // In streams the two meet. A collective over the board meets no message: the ranks are told
+        // at the deadline what each of them is in.
+        let found = over_all(2, Duration::from_millis(500), |comm| {
             // More than any transport takes ahead of its receive.
             let mut data = vec![0_u8; 64 << 20];
             cause(match comm.rank() {
@@ -412,10 +414,9 @@ fn a_collective_at_the_one_end_of_a_message_is_named() {
             })
         });
         for one in found.iter().flatten() {
-            let Cause::Mismatch { odd_call, other_call, .. } = one else { panic!("{one}") };
-            let calls = [odd_call, other_call];
-            let named = |what: &str| calls.iter().any(|call| call.contains(what));
-            assert!(named("all_reduce") && named(if sends { "send" } else { "recv" }), "{one}");
+            let text = one.to_string();
+            let message = if sends { "send" } else { "recv" };
+            assert!(text.contains("all_reduce") && text.contains(message), "{text}");
         }
     }
 }

@@ -122,7 +122,7 @@ mod tests {
         let low = found(100 << 10).unwrap();
         assert_eq!(low.severity, Severity::Error);
         assert!(low.found.contains("100 KiB") && low.remedy.contains("ulimit -f"), "{low:?}");
-        assert_eq!(found(1 << 20), None);
+        assert_eq!(found(1 << 30), None);
     }
 
     #[test]
