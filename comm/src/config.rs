@@ -28,7 +28,8 @@ pub struct Config {
     /// Bytes per ring between two ranks of a host (`TUTTI_SHM_RING`, a power of two from 4096).
     pub shm_ring_bytes: usize,
     /// What a rank has in shared memory for its part of what all ranks of a host exchange at the same
-    /// time (`TUTTI_SHM_BOARD`, bytes, a multiple of 4096). Twice its core's second-level cache is best.
+    /// time (`TUTTI_SHM_BOARD`, bytes, a multiple of 4096). More than its core's second-level
+    /// cache holds is best.
     pub shm_board_bytes: usize,
     /// The vector instructions used for folding (`TUTTI_SIMD`: `baseline`, `avx2`, `avx512`).
     pub simd: Level,
